@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each item has a child; two run at once, and the rest wait in a queue. Each item has one deadline
- * for all of it, so its callback comes by then even if the disk hangs. If we cannot kill a child,
- * this disk hangs, and we no longer wait at all.
+ * A child syncs each item. Two children run at once, and the rest of the items wait in a queue. An
+ * item has one deadline for all of its bundles, so its callback comes by then even if the disk
+ * hangs. If we cannot kill a child, the disk hangs, and we no longer wait for it.
  */
 #include "daemon/store/bundle_sync.h"
 
@@ -23,11 +23,11 @@
 #include "loop/children.h"
 #include "loop/events.h"
 
-/* The child writes nothing: its exit status is the result. */
+/* The child writes nothing. Its exit status is the result. */
 #define MAX_OUTPUT 1
 /*
- * If the daemon rewrites a bundle while the child reads it, the new one is complete at once:
- * try again.
+ * If the daemon rewrites a bundle while the child reads it, the child tries again. The new bundle
+ * is complete at once.
  */
 #define ATTEMPTS 3
 
@@ -36,7 +36,7 @@ struct sync_item {
 	struct cw_bundle_sync *owner;
 	char **ids;
 	size_t n;
-	struct cw_child *child; /* NULL = in the queue */
+	struct cw_child *child; /* NULL = the item is in the queue */
 	struct event *timer;
 	cw_bundle_sync_fn fn;
 	void *user;
@@ -46,7 +46,7 @@ struct cw_bundle_sync {
 	struct event_base *base;
 	char *dir;
 	struct cw_children *children;
-	struct sync_item *items; /* oldest first */
+	struct sync_item *items; /* the oldest first */
 	unsigned running;
 	uint64_t missed;
 };
@@ -148,7 +148,10 @@ static void on_child(enum cw_child_end end, const char *output, size_t len, void
 	finish(item, end == CW_CHILD_EXITED);
 }
 
-/* An item whose child does not start keeps its time: the obstacle may go away. */
+/*
+ * Starts children for waiting items. If a child does not start, its item stays in the queue until
+ * its deadline, because the obstacle may go away.
+ */
 static void pump(struct cw_bundle_sync *s)
 {
 	struct sync_item *item;
@@ -186,7 +189,7 @@ static int copy_ids(struct sync_item *item, const char *const *ids, size_t n)
 int cw_bundle_sync_start(struct cw_bundle_sync *s, const char *const *ids, size_t n,
 			 cw_bundle_sync_fn fn, void *user)
 {
-	/* A child that we cannot kill hangs on this disk: another one would, too. */
+	/* If we could not kill a child, it hangs on this disk. Another child would hang, too. */
 	bool is_hopeless = cw_children_abandoned(s->children) > 0;
 	const struct timeval deadline = { .tv_sec = is_hopeless ? 0 : CW_BUNDLE_SYNC_MS / 1000 };
 	struct sync_item *item = calloc(1, sizeof(*item));

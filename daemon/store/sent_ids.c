@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table in order of arrival, with uid and id as key. Each flush writes the whole file under
- * another name and renames it. At the limit, the user with the most ids loses the oldest, and a
- * line records until when that user's ids are incomplete.
+ * another name and renames it. At the limit, the user with the most ids loses the oldest one. A
+ * line in the file then says until when that user's ids are incomplete.
  */
 #include "daemon/store/sent_ids.h"
 
@@ -22,26 +22,29 @@
 #include "leader/incident/incident_id.h"
 
 /*
- * An incident is alerted within minutes of its birth: 4,096 ids are years of hangs. Users share the
- * limit: sent_ids.h.
+ * The limit of ids. An incident is alerted within minutes of its birth, so 4,096 ids are years of
+ * hangs. Users share the limit; see sent_ids.h.
  */
 #define MAX_IDS 4096u
-/* Users with a record of dropped ids; beyond this limit we only record that some user lost ids. */
+/*
+ * We record for this many users that we dropped ids of theirs. Beyond it we only record that some
+ * user lost ids.
+ */
 #define MAX_FORGETFUL 256u
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
-/* Written for "": the third field is never empty, so that the uid is the fourth. */
+/* We write this word for "". The third field is never empty, so that the uid is the fourth. */
 #define HOW_SENT "sent"
-/* Starts a line that is not an id: older versions skip it. */
+/* A line that begins with this is not an id. Older versions skip it. */
 #define FORGOTTEN "# forgotten"
 /*
- * Lines of a file: the most that we ever write. Another program wrote any further lines, and must
+ * The most lines that we ever write. If a file has more, another program wrote them, and they must
  * not delay our start.
  */
 #define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
 
-/* Zero it before filling it: we hash and compare it as bytes. */
+/* Zero a key before you fill it, because we hash and compare it as bytes. */
 struct sent_key {
 	int64_t uid; /* CW_SENT_NO_UID = unknown */
 	char id[CW_INCIDENT_ID_MAX + 8];
@@ -56,7 +59,7 @@ struct sent_id {
 
 struct forgetful {
 	int64_t uid;
-	int64_t wall_ns; /* of the newest dropped id */
+	int64_t wall_ns; /* time of the newest dropped id */
 };
 
 struct cw_sent_ids {
@@ -64,7 +67,7 @@ struct cw_sent_ids {
 	struct sent_id *table;
 	struct forgetful forgetful[MAX_FORGETFUL];
 	unsigned n_forgetful;
-	int64_t anybody_ns; /* for all users beyond MAX_FORGETFUL */
+	int64_t anybody_ns; /* the same for all users beyond MAX_FORGETFUL */
 	bool is_dirty;
 	uint64_t refused;
 };
@@ -96,7 +99,7 @@ static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns
 {
 	struct forgetful *oldest = &ids->forgetful[0];
 
-	if (uid == CW_SENT_NO_UID) { /* may be any user's */
+	if (uid == CW_SENT_NO_UID) { /* an id without a uid may be any user's */
 		if (wall_ns > ids->anybody_ns)
 			ids->anybody_ns = wall_ns;
 		return;
@@ -128,7 +131,7 @@ static int by_uid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The user with the most ids; it is always above an equal share, as there are too many ids. */
+/* Returns the user with the most ids. At the limit, that user is always above an equal share. */
 static int64_t greediest(const struct cw_sent_ids *ids)
 {
 	static int64_t uids[MAX_IDS + 1];
@@ -226,19 +229,22 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 	f = fd < 0 ? NULL : fdopen(fd, "re");
 	if (f) {
 		load(ids, f);
-		(void)fclose(f); /* only read */
-		/* The file is full, and its version recorded neither users nor dropped ids. */
+		(void)fclose(f); /* harmless: we only read the file */
+		/*
+		 * If an older version has written a full file, it has recorded neither users nor
+		 * dropped ids.
+		 */
 		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->anybody_ns &&
 		    ids->table->key.uid == CW_SENT_NO_UID)
 			ids->anybody_ns = ids->table->wall_ns;
 	} else if (fd >= 0) {
-		(void)close(fd); /* opened only */
+		(void)close(fd); /* harmless: we only opened it */
 	}
 	if (!has_own)
 		return;
 	HASH_SORT(ids->table, by_time);
 	ids->is_dirty = true;
-	(void)cw_sent_ids_flush(ids); /* retried later */
+	(void)cw_sent_ids_flush(ids); /* if this fails, we retry later */
 }
 
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
@@ -303,7 +309,7 @@ void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, in
 
 static void put_line(FILE *f, const struct sent_id *entry)
 {
-	if (entry->key.uid == CW_SENT_NO_UID) /* unchanged */
+	if (entry->key.uid == CW_SENT_NO_UID) /* as an older version wrote it */
 		fprintf(f, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
 			*entry->how ? " " : "", entry->how);
 	else
@@ -311,7 +317,7 @@ static void put_line(FILE *f, const struct sent_id *entry)
 			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
 }
 
-/* Builds the whole file in new memory; NULL = out of memory. */
+/* Returns the whole file in new memory; NULL = out of memory. */
 static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 {
 	const struct sent_id *entry;
@@ -333,7 +339,7 @@ static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 	return NULL;
 }
 
-/* Writes all or nothing: a torn file would make an alert go out twice. */
+/* Writes the whole file or nothing, because after a torn write an alert would go out twice. */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -366,7 +372,8 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	if (r == 0 && renameat(ids->dirfd, TEMP_NAME, ids->dirfd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0) {
-		(void)unlinkat(ids->dirfd, TEMP_NAME, 0); /* the next flush replaces it anyway */
+		/* The next flush replaces the file anyway. */
+		(void)unlinkat(ids->dirfd, TEMP_NAME, 0);
 		return r;
 	}
 	ids->is_dirty = false;

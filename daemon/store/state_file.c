@@ -10,7 +10,9 @@
 
 int cw_state_file_open(int dir_fd, const char *name)
 {
-	/* O_NONBLOCK: do not wait for the other end of a FIFO; then check the type. */
+	/*
+	 * With O_NONBLOCK we do not wait for the other end of a FIFO. We check the type afterwards.
+	 */
 	_cleanup_(closep) int fd =
 		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;

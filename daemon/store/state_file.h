@@ -11,13 +11,13 @@
 #include <sys/types.h>
 
 /*
- * Opens a regular file for reading, and follows no link. A descriptor, or -errno; -EINVAL: not a
- * regular file.
+ * Opens a regular file for reading, and follows no link. Returns a descriptor, or -errno; -EINVAL:
+ * not a regular file.
  */
 int cw_state_file_open(int dir_fd, const char *name);
 
 /*
- * Creates a new, empty file for writing; removes an existing entry and never writes to it. A
- * descriptor, or -errno. The caller gives it its real name with renameat().
+ * Creates a new, empty file for writing. Removes an existing entry and never writes to it. Returns
+ * a descriptor, or -errno. The caller gives the file its real name with renameat().
  */
 int cw_state_file_create(int dir_fd, const char *name);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index (one struct cw_store_entry per bundle) is in memory: listing touches no disk, and the
- * retention rules (store_retention.h) know sizes, ages and owners. We rebuild it from the
- * directories when the store opens, so there is no second truth on disk that could disagree with
- * the bundles.
+ * The index (one struct cw_store_entry per bundle) is in memory. So listing touches no disk, and
+ * the retention rules (store_retention.h) know sizes, ages and owners. We rebuild the index from
+ * the directories when the store opens, so there is no second truth on disk that could disagree
+ * with the bundles.
  *
  * If we cannot write a bundle (disk full, read-only, gone), it stays on its entry until
  * cw_store_retry() succeeds. On ENOSPC we first remove bundles from disk, but only a few per
- * attempt: another program may be filling the disk.
+ * attempt, because another program may be filling the disk.
  */
 #include "daemon/store/store.h"
 
@@ -30,31 +30,42 @@
 #include "report/incident_filter.h"
 #include "report/json_util.h"
 
-/* Entries in the index; we remove more from disk. At 1 GiB this is 64 KiB a bundle. */
+/*
+ * The limit of entries in the index. Beyond it we remove bundles from disk. At 1 GiB this is 64 KiB
+ * per bundle.
+ */
 #define MAX_ENTRIES 16384u
-/* Limits for bundles in memory while the disk refuses: some hangs of a large job. */
+/*
+ * The limits of bundles in memory while we cannot write to the disk. They suffice for some hangs of
+ * a large job.
+ */
 #define MAX_HELD 16u
 #define MAX_HELD_BYTES (64u << 20)
-/* Bundles to remove per attempt, to make room on a full disk. */
+/* To make room on a full disk, we remove at most this many bundles per attempt. */
 #define MAX_EVICT_PER_PUT 8u
-/* Bundles checked per call for whether some node has them open. */
+/* In one call we check at most this many bundles for whether some node has them open. */
 #define MAX_LOOK 256u
-/* Older alerts are no news to any user. */
+/* We do not send older alerts, because they are no news to any user. */
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
-/* Longer than the webhook's own attempts. */
+/*
+ * We return an unsent alert again after this time, which is longer than the webhook's own attempts.
+ */
 #define RESEND_EVERY_NS (300 * CW_NS_PER_S)
-/* A read for a query must fit into an answer of a MiB, and must not block the loop. */
+/*
+ * The limit of a snapshot that we read for a query. It must fit into an answer of a MiB, and the
+ * read must not block the loop.
+ */
 #define MAX_SNAPSHOT_READ (4u << 20)
-/* More does not fit into a message, so do not read it. */
+/* The limit of summaries that we read. More does not fit into a message. */
 #define MAX_REMOTE_SUMMARIES_READ (1u << 20)
 /*
- * Other nodes' summaries may extend a bundle up to this part of the store. Without the limit, a
- * user's only bundle could displace other users' bundles.
+ * The summaries of other nodes may extend a bundle up to this part of the store. Without the limit,
+ * a user's only bundle could displace other users' bundles.
  */
 #define REMOTE_SUMMARIES_SHARE 16
 
 struct cw_store {
-	char path[PATH_MAX]; /* of the directory "incidents" */
+	char path[PATH_MAX]; /* path of the directory "incidents" */
 	char state_dir[PATH_MAX];
 	int state_fd, dir_fd; /* -1 = not available yet */
 	int error;            /* reason why we cannot write, as errno; 0 = we can */
@@ -64,14 +75,15 @@ struct cw_store {
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
-	unsigned looked_at;              /* position of the check for unseen bundles */
+	/* Position up to which we have checked for unseen bundles. */
+	unsigned looked_at;
 	int64_t resent_uid;              /* user of the last bundle returned as unsent */
-	uint64_t lost, removed, refused; /* as in struct cw_store_stats */
+	uint64_t lost, removed, refused; /* see struct cw_store_stats */
 };
 
 /* ---- the index ---- */
 
-/* Removes the entry from the index and from memory; keeps the bundle on disk. */
+/* Removes the entry from the index and from memory. The bundle stays on disk. */
 static void forget(struct cw_store *store, struct cw_store_entry *e)
 {
 	HASH_DEL(store->table, e);
@@ -120,12 +132,12 @@ static void set_text(char **field, const json_t *value)
 	char *copy = strdup(text ? text : "");
 
 	if (!copy)
-		return; /* keeps the old text, or none: a list with a gap */
+		return; /* out of memory: keep the old text, or none */
 	free(*field);
 	*field = copy;
 }
 
-/* Copies the fields that `list` shows of a bundle. */
+/* Copies the fields of a bundle that `list` shows. */
 static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
 {
 	const char *time =
@@ -146,14 +158,17 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
 	json_decref(e->hosts);
-	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: unknown */
+	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: the hosts are unknown */
 	if (time)
 		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
 	else
 		(void)cw_wall_format(wall_ns, e->time);
 }
 
-/* Call it after describe(). A post-mortem alone cannot be reopened: its job is over. */
+/*
+ * Marks an entry as a post-mortem. Call it after describe(). If a bundle has only a post-mortem, it
+ * cannot be reopened, because its job is over.
+ */
 static void mark_postmortem(struct cw_store_entry *e, bool is_postmortem)
 {
 	e->is_postmortem = is_postmortem;
@@ -169,7 +184,7 @@ static void load_bundle(struct cw_store *store, const char *id)
 
 	e = entry_find(store, id);
 	if (e && e->is_held)
-		return; /* put before the directory existed: it is newer */
+		return; /* put before the directory existed, so it is newer */
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
@@ -188,7 +203,7 @@ static void load_bundle(struct cw_store *store, const char *id)
 	json_decref(postmortem);
 }
 
-/* ".<id>.new": a daemon was killed between write and rename. */
+/* True for ".<id>.new", which remains if a daemon is killed between write and rename. */
 static bool is_leftover(const char *name)
 {
 	char id[80];
@@ -211,16 +226,17 @@ static int load_index(struct cw_store *store)
 		return -errno;
 	dir = fdopendir(fd);
 	if (!dir) {
-		(void)close(fd); /* only read */
+		(void)close(fd); /* harmless: we only read the directory */
 		return -ENOMEM;
 	}
 	while ((d = readdir(dir)) && HASH_COUNT(store->table) < MAX_ENTRIES) {
 		if (cw_incident_id_is_valid(d->d_name))
 			load_bundle(store, d->d_name);
 		else if (is_leftover(d->d_name))
-			(void)cw_store_dir_remove(store->dir_fd, d->d_name); /* else: next start */
+			/* If this fails, the next start retries. */
+			(void)cw_store_dir_remove(store->dir_fd, d->d_name);
 	}
-	(void)closedir(dir); /* only read */
+	(void)closedir(dir); /* harmless: we only read the directory */
 	return 0;
 }
 
@@ -228,7 +244,7 @@ static int load_index(struct cw_store *store)
 
 static int open_dirs(struct cw_store *store)
 {
-	/* The reason for a failed mkdir is more useful than ENOENT. */
+	/* We return the reason for a failed mkdir, because it says more than ENOENT. */
 	int r = cw_store_dir_make(store->state_dir);
 	_cleanup_(freep) char *real = realpath(store->state_dir, NULL);
 
@@ -247,7 +263,7 @@ static int open_dirs(struct cw_store *store)
 	return store->dir_fd < 0 ? -errno : 0;
 }
 
-/* Reads the existing bundles; bundles put in memory meanwhile stay. */
+/* Opens the directories and reads the existing bundles. Bundles put in memory meanwhile stay. */
 static int attach(struct cw_store *store)
 {
 	int r = open_dirs(store);
@@ -273,7 +289,7 @@ static int error_of(const struct cw_store *store)
 		       : 0;
 }
 
-/* Checks that the directory exists and is writable; logs changes. */
+/* Checks that the directory exists and is writable, and logs changes. */
 static void look_at_dirs(struct cw_store *store)
 {
 	int r = store->dir_fd < 0 ? attach(store) : 0;
@@ -308,14 +324,16 @@ static bool evict(struct cw_store *store, struct cw_store_entry *e)
 	return true;
 }
 
-/* Removes one bundle from disk. False: no bundle left to remove. */
+/* Removes one bundle from disk. False if there is no bundle left to remove. */
 static bool make_room(struct cw_store *store, const struct cw_store_entry *except)
 {
 	return evict(store,
 		     cw_store_retention_displaced(&store->table, CW_STORE_BY_BYTES, false, except));
 }
 
-/* By age, then by number, then by bytes; never removes the bundle just written. */
+/*
+ * Applies the limits of age, then of number, then of bytes. Never removes the bundle just written.
+ */
 static void apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	struct cw_store_entry *e;
@@ -340,7 +358,7 @@ static unsigned count_held(const struct cw_store *store)
 	return cw_store_retention_number(store->table, true);
 }
 
-/* Drops bundles over the limits of memory, never `newest`. */
+/* Drops bundles that exceed the limits of memory, but never `newest`. */
 static void limit_held(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	while (count_held(store) > MAX_HELD ||
@@ -384,12 +402,12 @@ static int write_bundle(struct cw_store *store, struct cw_store_entry *e,
 
 static uint64_t json_bytes(const json_t *json)
 {
-	if (json_is_string(json)) /* a document as text */
+	if (json_is_string(json)) /* the document is a text */
 		return json_string_length(json);
 	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
 }
 
-/* Makes its own copy: the caller continues to change the documents. */
+/* Keeps a copy of the bundle in memory. The caller may still change its documents. */
 static int hold(struct cw_store *store, struct cw_store_entry *e, const struct cw_bundle *bundle)
 {
 	struct cw_bundle copy = {
@@ -409,7 +427,7 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
-	if (!copy.postmortem) /* keep the previous one */
+	if (!copy.postmortem) /* if it is missing, keep the previous one */
 		copy.postmortem = json_incref(e->bundle.postmortem);
 	if (!copy.ops)
 		copy.ops = json_incref(e->bundle.ops);
@@ -453,7 +471,8 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	e = entry_get(store, id);
 	if (!e)
 		return -ENOMEM;
-	(void)cw_store_clock_now(&store->age_clock, &now); /* settled or not */
+	/* We use the time even if the clock is not settled. */
+	(void)cw_store_clock_now(&store->age_clock, &now);
 	describe(e, head, now);
 	mark_postmortem(e, !bundle->incident);
 	e->has_postmortem = e->has_postmortem || bundle->postmortem;
@@ -525,7 +544,10 @@ int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const ch
 		return -ENOENT;
 	if (e->is_held)
 		return -EBUSY;
-	/* The first summary is short, and lists the missing others. */
+	/*
+	 * The first summary is short, and lists the missing others. So the limit does not apply to
+	 * it.
+	 */
 	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / REMOTE_SUMMARIES_SHARE)
 		return -ENOSPC;
 	r = cw_bundle_add_remote_summaries(store->dir_fd, id, n, doc, NULL);
@@ -545,7 +567,7 @@ int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem)
 	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
 	int r;
 
-	if (!e || !is_of(e, uid, job)) /* the put refuses the second case */
+	if (!e || !is_of(e, uid, job)) /* in the second case the put fails */
 		return cw_store_put(store, &alone, NULL, 0);
 	if (e->has_postmortem)
 		return -EEXIST;
@@ -571,8 +593,11 @@ unsigned cw_store_retry(struct cw_store *store)
 	look_at_dirs(store);
 	if (store->dir_fd < 0)
 		return count_held(store);
-	(void)cw_sent_ids_flush(store->sent); /* the next call tries again */
-	/* Oldest first; stop at the first failure: the disk will not change in between. */
+	(void)cw_sent_ids_flush(store->sent); /* if this fails, the next call tries again */
+	/*
+	 * Begin with the oldest. Stop at the first failure, because the disk will not change in
+	 * between.
+	 */
 	while ((e = cw_store_retention_oldest(store->table, true, NULL))) {
 		if (write_bundle(store, e, &e->bundle) < 0)
 			break;
@@ -597,7 +622,10 @@ static int close_unseen(struct cw_store *store, const struct cw_store_entry *e)
 	return r;
 }
 
-/* False: it is closed, or some node has it open or had it open recently. */
+/*
+ * True if no node has had the bundle open for some time. False if it is closed, or if some node has
+ * it open or had it open recently.
+ */
 static bool is_unseen(struct cw_store *store, struct cw_store_entry *e, cw_store_open_fn is_open,
 		      void *user)
 {
@@ -631,7 +659,7 @@ bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, voi
 			continue;
 		r = close_unseen(store, e);
 		if (r < 0) {
-			e->unseen_ns = 0; /* the disk refuses: try again after a while */
+			e->unseen_ns = 0; /* the disk refuses: we try again after a while */
 			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
 			return false;
 		}
@@ -653,7 +681,10 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 					.error = store->error };
 }
 
-/* Orders by confirmation: a rewritten or amended bundle does not become a new one. */
+/*
+ * Returns the time of confirmation, by which we sort. A rewritten or amended bundle does not become
+ * a new one.
+ */
 static int64_t confirmed_ns(const struct cw_store_entry *e)
 {
 	int64_t ns = cw_wall_parse(e->time);
@@ -675,7 +706,10 @@ static bool is_wanted(const struct cw_store_query *q, const struct cw_store_entr
 					e->job ? e->job : "", e->hosts);
 }
 
-/* cw_control_handle() notices fields missing for want of memory. %+: id after path. */
+/*
+ * Makes the line of one bundle. If fields are missing because memory ran out, cw_control_handle()
+ * notices it. %+ joins path and id.
+ */
 static json_t *make_line(const struct cw_store *store, const struct cw_store_entry *e)
 {
 	json_t *line = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:s++}", "id", e->id, "uid",
@@ -709,8 +743,8 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 		if (!is_wanted(q, e))
 			continue;
 		/*
-		 * The first bundle that does not fit ends the list: an older one may fit, but would
-		 * look like the newest.
+		 * The first bundle that does not fit ends the list. An older one might fit, but
+		 * would look like the newest.
 		 */
 		if (omitted || (q->max && json_array_size(list) >= q->max)) {
 			omitted++;
@@ -745,7 +779,7 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	if (e->is_held) {
 		const bool is_read = json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ;
 
-		/* Share the documents: their memory is already counted. */
+		/* Share the documents, because their memory is already counted. */
 		ret->snapshot = is_read ? json_incref(e->bundle.snapshot) : NULL;
 		ret->summaries = json_incref(e->bundle.summaries);
 		if (cw_bundle_parse_texts(ret) < 0)
@@ -761,14 +795,20 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	return cw_bundle_read_up_to(path, &limits, ret, NULL);
 }
 
-/* An id without a uid is from an older version, and so is the only bundle with this id. */
+/*
+ * True if the alert of the bundle is settled. An id without a uid is from an older version, and so
+ * is the only bundle with this id.
+ */
 static bool is_settled(const struct cw_store *store, const struct cw_store_entry *e)
 {
 	return cw_sent_ids_has(store->sent, e->uid, e->id) ||
 	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
 }
 
-/* Users take turns, so that thousands of bundles of one user do not delay those of others. */
+/*
+ * True if a comes before b. Users take turns, so that thousands of bundles of one user do not delay
+ * those of others.
+ */
 static bool comes_before(const struct cw_store *store, const struct cw_store_entry *a,
 			 const struct cw_store_entry *b)
 {
@@ -785,10 +825,11 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	struct cw_store_entry *e, *next, *found = NULL;
 	int64_t since;
 
-	(void)cw_store_clock_now(&store->age_clock, &since); /* settled or not */
+	/* We use the time even if the clock is not settled. */
+	(void)cw_store_clock_now(&store->age_clock, &since);
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
-		/* If we dropped ids, an alert that went out would look unsent. */
+		/* If we dropped ids, an alert that went out would look unsent, so we skip it. */
 		if (e->is_postmortem || e->wall_ns < since || is_settled(store, e) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))

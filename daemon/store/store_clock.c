@@ -14,9 +14,12 @@
 
 #define FILE_NAME "clock"
 #define FILE_NAME_NEW ".clock.new"
-#define BOOT_ID_BYTES 37 /* text of a UUID */
+#define BOOT_ID_BYTES 37 /* the text of a UUID */
 
-/* Takes the descriptor; negative: no file. */
+/*
+ * Reads from the descriptor, which it takes. False if the descriptor is negative or the file is
+ * empty.
+ */
 static bool read_text(int opened, char *buf, size_t len)
 {
 	_cleanup_(closep) int fd = opened;
@@ -41,7 +44,9 @@ static bool load(int state_fd, int64_t *ret_to_wall_ns)
 	       strcmp(boot, now) == 0;
 }
 
-/* On failure, the next start needs an hour of patience. */
+/*
+ * Saves the difference of the clocks. If this fails, the next daemon has to run for an hour again.
+ */
 static void save(int state_fd, int64_t to_wall_ns)
 {
 	_cleanup_(closep) int fd = -1;

@@ -21,13 +21,14 @@ struct cw_store_clock {
 	const struct cw_clock *clock;
 	int state_fd;       /* borrowed */
 	int64_t opened_ns;  /* monotonic */
-	int64_t to_wall_ns; /* add it to monotonic time; valid once settled */
+	int64_t to_wall_ns; /* add it to monotonic time to get wall time; valid if is_settled */
 	bool is_settled;
 };
 
 void cw_store_clock_open(struct cw_store_clock *c, int state_fd, const struct cw_clock *clock);
 /*
- * Wall time in ns, for comparison with file times. False until a daemon of this boot has run for an
- * hour. Until then it is the plain wall clock, and callers should not remove anything for its age.
+ * Returns wall time in ns, for comparison with file times. False until a daemon of this boot has
+ * run for an hour. Until then the time is that of the plain wall clock, and callers should not
+ * remove anything for its age.
  */
 bool cw_store_clock_now(struct cw_store_clock *c, int64_t *ret_ns);

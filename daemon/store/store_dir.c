@@ -15,9 +15,12 @@
 #include "daemon/store/state_file.h"
 #include "report/bundle.h"
 
-/* Only incident.json: it lists culprits, not all ranks. */
+/* The limit of an incident.json. It lists culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
-/* If a file is larger, its existence must suffice: the loop waits while we read. */
+/*
+ * If a stacks file is larger, we do not read it and only note that it exists, because the loop
+ * waits while we read.
+ */
 #define MAX_STACKS_READ (4u << 20)
 
 /* Calls fn for each file of bundle directory `id`. The directory is flat: no recursion. */
@@ -72,11 +75,11 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 {
 	uint64_t bytes = 0;
 
-	(void)each_file(dir_fd, id, add_size, &bytes); /* an unreadable file counts 0 */
+	(void)each_file(dir_fd, id, add_size, &bytes); /* an unreadable file counts as 0 */
 	return bytes;
 }
 
-/* Opens a regular file; -1 = none. */
+/* Opens a regular file. Returns -1 if there is none. */
 static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_bytes)
 {
 	_cleanup_(closep) int bundle =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations of the store on bundle directories, other than reading and writing bundles. dir_fd is
- * the directory "incidents"; id is a valid incident id (leader/incident/incident_id.h). Never
- * follows symbolic links.
+ * the directory "incidents". id is a valid incident id (leader/incident/incident_id.h). We never
+ * follow symbolic links.
  */
 #pragma once
 
@@ -11,22 +11,22 @@
 #include <stdint.h>
 
 /*
- * Creates path with 0750, and missing parents with 0755: only the last directory holds
+ * Creates path with mode 0750, and missing parents with 0755, because only the last directory holds
  * confidential files.
  */
 int cw_store_dir_make(const char *path);
 
-/* Removes a bundle with its files. 0 (also if there is none) or -errno. */
+/* Removes a bundle with its files. 0 or -errno. Also 0 if there is no such bundle. */
 int cw_store_dir_remove(int dir_fd, const char *id);
 
-/* Sum of the sizes of its files; an unreadable file counts 0. */
+/* Returns the sum of the sizes of the bundle's files. An unreadable file counts as 0. */
 uint64_t cw_store_dir_bytes(int dir_fd, const char *id);
 
-/* New reference to its incident.json; NULL if unreadable. */
+/* Returns a new reference to the bundle's incident.json; NULL = unreadable. */
 json_t *cw_store_dir_incident(int dir_fd, const char *id);
-/* Likewise its postmortem.json. */
+/* Returns a new reference to the bundle's postmortem.json; NULL = unreadable. */
 json_t *cw_store_dir_postmortem(int dir_fd, const char *id);
-/* True if it has stacks, and none were outstanding when they were written. */
+/* True if the bundle has stacks, and none were missing when they were written. */
 bool cw_store_dir_has_stacks(int dir_fd, const char *id);
-/* The same for the document; NULL = no document. */
+/* Like cw_store_dir_has_stacks(), but for a document; NULL = there is no document. */
 bool cw_store_dir_has_all_stacks(const json_t *stacks);

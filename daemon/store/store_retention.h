@@ -5,19 +5,19 @@
  * choose the oldest bundle of the user who takes the most room.
  *
  * This file chooses from the index; the store removes (store.c). is_held selects bundles in memory
- * instead of those on disk. No disk, no clock. Loop thread only.
+ * instead of those on disk. Uses no disk and no clock. Loop thread only.
  */
 #pragma once
 
 #include "daemon/store/store_entry.h"
 
-/* The exceeded limit. */
+/* The limit that is exceeded. */
 enum cw_store_measure { CW_STORE_BY_BYTES, CW_STORE_BY_NUMBER };
 
-/* Never returns `except`; NULL = none. */
+/* Returns the oldest bundle, but never `except`; NULL = none. */
 struct cw_store_entry *cw_store_retention_oldest(struct cw_store_entry *index, bool is_held,
 						 const struct cw_store_entry *except);
-/* The oldest bundle of the user with the most; the same rules. Sorts the index. */
+/* Returns the oldest bundle of the user with the most, but never `except`. Sorts the index. */
 struct cw_store_entry *cw_store_retention_displaced(struct cw_store_entry **index,
 						    enum cw_store_measure measure, bool is_held,
 						    const struct cw_store_entry *except);
