@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scenario while it is drawn: what was drawn so far, and its text. Each draw_*.c draws one sort.
- * Not thread-safe; the same state draws the same.
+ * A random scenario under construction: what we have drawn so far, and its text. Each draw_*.c
+ * draws one sort of scenario. Not thread-safe; the same state draws the same scenario.
  */
 #pragma once
 
@@ -9,33 +9,36 @@
 
 #include "lab/suite/generate.h"
 
-/* Nobody is paged, however long it takes. */
+/* The time of a page that never comes, however long the wait lasts. */
 #define DRAW_NO_PAGE UINT32_MAX
-/* Whether it is the source of work, and so nobody is paged for it, depends on who waits in what. */
+/*
+ * A page may or may not come. No user is paged for a rank that is the source of work. The calls of
+ * the waiting ranks decide whether it is one.
+ */
 #define DRAW_MAY_PAGE (UINT32_MAX - 1)
-/* When a page is due at the latest (docs/design/patience.md#patience). */
+/* The latest time of a page, in seconds (docs/design/patience.md#patience). */
 #define DRAW_IDLE_PAGE_S 245u
 #define DRAW_STORAGE_PAGE_S 305u
 
 struct builder {
 	uint64_t state;
-	char *text; /* SUITE_DRAWN_BYTES */
+	char *text; /* has SUITE_DRAWN_BYTES */
 	size_t n;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	bool has_devices; /* its processes drive several, if its sizes and its sort allow that */
-	uint32_t per_process; /* ranks that a process is; set by draw_head() */
+	bool has_devices;     /* its processes drive several devices, if sizes and sort allow it */
+	uint32_t per_process; /* number of ranks of a process; set by draw_head() */
 	uint32_t main_size;
 	uint32_t culprit, at_s;
-	const char *kind; /* of the call on `main` that goes wrong, if one does */
-	bool is_noisy;    /* something harmless comes first */
+	const char *kind; /* kind of the call on `main` that goes wrong, if there is one */
+	bool is_noisy;    /* a harmless fault comes first */
 	bool is_graph;    /* part of the step is a CUDA graph */
-	bool loses_node;  /* what is known of it is with whoever leads */
+	bool loses_node;  /* a node is lost, so only the leader's node has its facts */
 };
 
-/* Nothing is drawn yet. */
+/* Returns a builder that has drawn nothing yet. */
 struct builder builder_begin(uint64_t seed, uint64_t index, char text[SUITE_DRAWN_BYTES]);
-/* low to high, both included. */
+/* Draws a number from low to high, both included. */
 uint32_t builder_pick(struct builder *d, uint32_t low, uint32_t high);
 bool builder_chance(struct builder *d, uint32_t percent);
 const char *builder_kind(struct builder *d);
@@ -44,61 +47,69 @@ void builder_put(struct builder *d, const char *fmt, ...) __attribute__((format(
 #define BUILDER_ONE(d, array) ((array)[builder_pick(d, 0, sizeof(array) / sizeof(*(array)) - 1)])
 
 /*
- * How a rank keeps the others waiting, and in what it sleeps: drawn alike whether the wait ends or
- * not, so that neither the one nor the other tells them apart.
+ * How a rank keeps the others waiting, and in what it sleeps. We draw it alike whether the wait
+ * ends or not. So neither of them tells a hang from a healthy wait.
  */
 struct draw_wait {
-	const char *fault, *statement; /* of a fault; of a program, "%s 10h%s" with `in` */
-	const char *in;                /* " in lock", …, or "" */
-	bool is_working;               /* it shows host activity */
-	bool is_open;    /* it may be given work from outside, as who gives others theirs */
-	bool is_person;  /* … by a person, who takes the time that it takes */
-	uint32_t page_s; /* when a page is due at the latest; DRAW_NO_PAGE */
+	/* Words of a fault; words of a program, as in "%s 10h%s" with `in`. */
+	const char *fault, *statement;
+	const char *in;  /* " in lock", …, or "" */
+	bool is_working; /* the rank shows host activity */
+	bool is_open;    /* it may get work from outside, like a rank that gives work to others */
+	bool is_person;  /* it waits for a person, who may take any time */
+	uint32_t page_s; /* the latest time of a page, or DRAW_NO_PAGE */
 };
 
 const struct draw_wait *draw_wait(struct builder *d);
 
 /* ---- jobs (draw_job.c) ---- */
 
-/* Layout, sizes, culprit and time; before anything else. */
+/* Draws layout, sizes, culprit and time. Call it before anything else. */
 void draw_sizes(struct builder *d);
-/* Title, layout and ranks; what: a few words. */
+/* Writes title, layout and ranks. what: a few words for the title. */
 void draw_head(struct builder *d, const char *what, uint32_t run_s);
-/* Head, comms and a training step that calls d->kind on `main`; now and then a harmless fault. */
+/*
+ * Writes head, comms and a training step that calls d->kind on `main`. Sometimes adds a harmless
+ * fault.
+ */
 void draw_job(struct builder *d, const char *what, uint32_t run_s);
-/* Head and comms only, and the body of a step without its loop. */
+/* draw_comms() writes only head and comms, draw_step() only the body of a step without its loop. */
 void draw_comms(struct builder *d);
 void draw_step(struct builder *d);
-/* What befalls the culprit's process: "4" or "4-7", in a static buffer. */
+/* Returns the ranks of the culprit's process, "4" or "4-7", in a static buffer. */
 const char *draw_process(const struct builder *d);
-/* fault CULPRIT at TIME on main KIND ACTION */
+/* Writes: fault CULPRIT at TIME on main KIND ACTION */
 void draw_fault(struct builder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- one scenario each, to its last line but one ---- */
-/* draw_hang.c; nth: which class. */
+/* ---- one scenario each, except for its last line ---- */
+/* draw_hang.c. nth selects the class. */
 #define DRAW_HANGS 11u
 void draw_hang(struct builder *d, uint32_t nth);
 /* draw_slow.c */
 void draw_slow(struct builder *d);
 void draw_nobody_slow(struct builder *d);
-/* draw_several.c; the second healthy */
+/* draw_several.c. The second function draws a healthy job. */
 void draw_several(struct builder *d);
 void draw_late_groups(struct builder *d);
 /* draw_setup.c */
 void draw_differs_in_setup(struct builder *d);
 void draw_all_in_making(struct builder *d);
-/* A line: something differs, and that is no trouble. */
+/* Writes a line that makes ranks differ in a harmless way. */
 void draw_difference(struct builder *d);
 /*
- * draw_end.c; the last lines of a scenario in which nothing more is drawn: the job ends by itself.
- * A rank has failed, and its launcher ends the others; false: this one has none, nothing is put.
+ * draw_end.c. These functions write the last lines of a scenario whose job ends by itself. If they
+ * return false, they write nothing, because this job does not end so. In the first, a rank has
+ * failed, and its launcher ends the other ranks.
  */
 bool draw_ended_by_launcher(struct builder *d, const char *answer);
-/* Ranks wait, and some or all of them abort; page_s: when a page is due that comes sooner. */
+/* Ranks wait, and some or all of them abort. page_s: the time of a page that comes sooner. */
 bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answer);
-/* … because the network gives up on their connections. */
+/*
+ * Ranks wait, and abort because the network gives up on their connections. page_s: the time of a
+ * page that comes sooner.
+ */
 bool draw_ended_by_errors(struct builder *d, uint32_t page_s, const char *answer);
 /* draw_control.c */
 void draw_control(struct builder *d);
-/* draw_cluster.c; lines beside whatever else the scenario has, where there are several nodes. */
+/* draw_cluster.c. If there are several nodes, adds lines to any scenario. */
 void draw_cluster(struct builder *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What befalls daemons while a job runs. None of it changes what must be said: each passes before
- * a node would be given up (a silent one after 10 s, leader/election.h), and digests that are lost
- * are followed by others.
+ * Faults of daemons while a job runs. They do not change the right answer. Each fault ends before
+ * the others would give up a node (a silent one after 10 s, leader/election.h). If digests are
+ * lost, others follow.
  */
 #include "lab/suite/builder.h"
 
@@ -81,7 +81,10 @@ void draw_cluster(struct builder *d)
 							    halves,     digests,     clocks,
 							    old_version };
 
-	/* Who forgets a node that is gone never hears of it again. */
+	/*
+	 * These may happen to a scenario that loses a node. With the other faults, a daemon might
+	 * forget the lost node and never hear of it again.
+	 */
 	static void (*const harmless[])(struct builder *) = { digests, clocks, old_version };
 
 	if (d->n_ranks <= d->per_node)

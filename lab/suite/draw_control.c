@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Healthy jobs that look ill in some way, and sick ones that nobody wants to hear about. */
+/* Healthy jobs that look ill in some way, and sick jobs that no user wants to hear about. */
 #include <string.h>
 
 #include "lab/suite/builder.h"
 
-/* ---- one thing out of the ordinary ---- */
+/* ---- one unusual event ---- */
 
 static void nothing(struct builder *d)
 {
 	(void)d;
 }
 
-/* Asleep, no longer than anybody would let it be. */
+/* A rank comes late, but within everybody's patience. */
 static void late(struct builder *d)
 {
 	const struct draw_wait *w = draw_wait(d);
@@ -163,7 +163,9 @@ static void evaluates(struct builder *d)
 		    builder_pick(d, 5, 150), d->kind);
 }
 
-/* Some processes are minutes late, and the others wait for them in the making of a communicator. */
+/*
+ * Some processes start minutes late, and the others wait for them while they make a communicator.
+ */
 static void comes_up_slowly(struct builder *d)
 {
 	begin_own(d, "comes up slowly", 700);
@@ -175,7 +177,7 @@ static void comes_up_slowly(struct builder *d)
 	builder_put(d, "end\nend\n");
 }
 
-/* A receive stands on a stream of its own until its sender has something to say. */
+/* A receive waits on a stream of its own until its sender sends. */
 static void mailbox(struct builder *d)
 {
 	begin_own(d, "a receive is posted early", 700);

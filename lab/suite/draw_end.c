@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that end by themselves: by a watchdog in each rank, as PyTorch's, or when their launchers
- * hear of the first failure. What they died of is what went wrong first, whoever ended when.
+ * Jobs that end by themselves: by a watchdog in each rank, like PyTorch's, or by launchers that
+ * learn of the first failure. The right cause of death is the first failure, whichever process
+ * ended first.
  */
 #include "lab/suite/builder.h"
 
-/* Until the first death is seen, told, and the post-mortem has settled. */
+/* Time until a daemon has seen and reported the first death, and the post-mortem has settled. */
 #define AFTERWARDS_S 30u
-/* How much before the watchdog a page must be due to be expected. */
+/* We expect a page only if it is due this much earlier than the watchdog. */
 #define CLEARLY_S 30u
 
-/* Returns for how long ranks may live on after the first failure. */
+/* Writes the launcher. Returns how many seconds ranks may live on after the first failure. */
 static uint32_t put_launcher(struct builder *d)
 {
 	static const uint32_t graces[] = { 5, 10, 30 };
@@ -37,7 +38,7 @@ bool draw_ended_by_launcher(struct builder *d, const char *answer)
 	return true;
 }
 
-/* after_s: when the first of them aborts. */
+/* Writes the run time and the answers. after_s: the time until the first rank aborts. */
 static void put_expected(struct builder *d, uint32_t after_s, uint32_t lives_s, uint32_t page_s,
 			 const char *answer)
 {
@@ -58,7 +59,7 @@ bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answ
 	uint32_t after_s = BUILDER_ONE(d, after), lives_s;
 	bool is_known = builder_chance(d, 50), is_one = builder_chance(d, 30);
 
-	/* What comes before the fault may be a longer wait than a watchdog bears. */
+	/* A harmless fault may delay the ranks for longer than the watchdog waits. */
 	if (d->is_noisy || !builder_chance(d, 20))
 		return false;
 	builder_put(d, "watchdog %us", after_s);
@@ -68,7 +69,8 @@ bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answ
 	builder_put(d, "\n");
 	if (is_known)
 		builder_put(d, "job-timeout %us\n", after_s);
-	lives_s = put_launcher(d); /* whoever is waited for has nothing to abort for */
+	/* The launcher ends the rank that others wait for, as it has no reason to abort. */
+	lives_s = put_launcher(d);
 	put_expected(d, after_s, lives_s, page_s, answer);
 	return true;
 }
@@ -84,7 +86,7 @@ bool draw_ended_by_errors(struct builder *d, uint32_t page_s, const char *answer
 		return false;
 	builder_put(d, "fault %s at %us on main errors\n", BUILDER_ONE(d, who), d->at_s + after_s);
 	if (builder_chance(d, 30)) {
-		/* Nobody asks for them. */
+		/* No watchdog asks for these errors, and no launcher ends the ranks. */
 		builder_put(d, "run %us\nwhole\nexpect %s\n", d->at_s + after_s + page_s, answer);
 		return true;
 	}

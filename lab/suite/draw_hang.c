@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Hangs: what must be said follows from what was done to the job, never from what the engine says.
- */
+/* Hangs. The right answer follows from what we do to the job, never from the engine's output. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/suite/builder.h"
 
-/* As DRAW_IDLE_PAGE_S. */
+/* Two more times like DRAW_IDLE_PAGE_S. */
 #define DEVICE_PAGE_S 305u
 #define INSIDE_PAGE_S 130u
 
-/* Of waits that do not end, so many of 100 are drawn as those are that do. */
+/* Of 100 waits that do not end, we draw this many in the same way as waits that end. */
 #define USUAL_PERCENT 50u
 
-/* Others may wait for what it broadcasts: idle, it could have nothing to do. */
+/*
+ * True if the culprit may be a source of work. Others may wait for its broadcast. If it is idle, it
+ * may just have nothing to send.
+ */
 static bool may_be_source(const struct builder *d)
 {
 	return !strcmp(d->kind, "broadcast") || !strcmp(d->kind, "scatter") ||
 	       d->culprit % d->main_size < 2;
 }
 
-/* Two answers, of which a page of the first or the second is due, or a notice, or either. */
+/*
+ * Writes the expected answers, `one` or `other`. Each may be due as a page, as a notice, or as
+ * either.
+ */
 static void put_missed(struct builder *d, const struct draw_wait *w, const char *one,
 		       const char *other)
 {
@@ -30,7 +34,10 @@ static void put_missed(struct builder *d, const struct draw_wait *w, const char 
 			    d->culprit);
 	else
 		builder_put(d, "expect %s %u or %s %u", one, d->culprit, other, d->culprit);
-	/* Whether it is the one that gives them work depends on the call they wait in. */
+	/*
+	 * If the culprit gives work to the others in the call where they wait, there is no page. We
+	 * cannot know, so we accept both.
+	 */
 	if (w->is_open && may_be_source(d))
 		builder_put(d, " or %s %u or %s %u", one, d->culprit, other, d->culprit);
 	builder_put(d, "\n");
@@ -43,7 +50,7 @@ static void never_entered_as_usual(struct builder *d)
 	uint32_t page_s = may_page ? DRAW_MAY_PAGE : w->page_s;
 	char answer[64];
 
-	d->has_devices = false; /* what threads of other devices do, is seen of its process, too */
+	d->has_devices = false; /* activity of other devices' threads shows at the process, too */
 	draw_job(d, "stays outside", w->is_working ? 760 : 440);
 	builder_put(d, "usual-wait\n");
 	draw_fault(d, "%s%s", w->fault, w->in);
@@ -53,7 +60,7 @@ static void never_entered_as_usual(struct builder *d)
 		put_missed(d, w, "never_entered", "p2p_unmatched");
 }
 
-/* One thread issues the calls of all its devices, and stands. */
+/* A process has one thread for the calls of all its devices, and this thread blocks. */
 static void process_stands(struct builder *d)
 {
 	builder_put(d, "fault %s at %us on main %s block in lock\n", draw_process(d), d->at_s,
@@ -87,11 +94,11 @@ static void never_entered(struct builder *d)
 	how = is_busy ? BUILDER_ONE(d, busy) : BUILDER_ONE(d, idle);
 	if (!is_busy && may_be_source(d))
 		how = "block in lock";
-	/* A call that fails, and what its rank does then ends as badly. */
+	/* Sometimes the call fails, and its rank then blocks, which ends as badly. */
 	if (!strcmp(how, "block") && !may_be_source(d) && builder_chance(d, 15))
 		how = "fails block";
 	draw_fault(d, "%s", how);
-	/* Its neighbours in a pipeline or ring may be the first to wait for it. */
+	/* In a pipeline or ring, the neighbours of the culprit may be the first to wait for it. */
 	(void)snprintf(answer, sizeof(answer), "never_entered %u or p2p_unmatched %u", d->culprit,
 		       d->culprit);
 	if (draw_ended_by_watchdog(d, is_busy ? DRAW_NO_PAGE : DRAW_IDLE_PAGE_S, answer))
@@ -179,7 +186,9 @@ static void mismatch(struct builder *d)
 	builder_put(d, "expect mismatch %u\n", d->culprit);
 }
 
-/* Two comms over the same ranks, and one rank, or half of them, takes them the other way round. */
+/*
+ * There are two comms over the same ranks. One rank, or half of them, uses them in the other order.
+ */
 static void deadlock(struct builder *d)
 {
 	const char *second = builder_kind(d);
@@ -249,7 +258,10 @@ static void p2p_unmatched(struct builder *d)
 	}
 	builder_put(d, "fault %u at %us on pipe %s block%s\n", d->culprit, d->at_s, half,
 		    may_be_source(d) ? " in lock" : "");
-	/* Its neighbours wait for it there, those further away in the collective. */
+	/*
+	 * The neighbours wait for the culprit in a send or receive, ranks further away in the
+	 * collective.
+	 */
 	builder_put(d, "expect p2p_unmatched %u or never_entered %u\n", d->culprit, d->culprit);
 }
 
@@ -307,7 +319,7 @@ static void in_collective(struct builder *d)
 
 static void unknown(struct builder *d)
 {
-	d->has_devices = false; /* nobody sees the others of its process, either */
+	d->has_devices = false; /* the other ranks of its process would be invisible, too */
 	draw_job(d, "cannot be seen", 420);
 	draw_fault(d, "block");
 	builder_put(d, "fault %u at 0s blind\nexpect notice unknown nobody\n", d->culprit);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs: sizes, comms and a training step. Each comm has a stream of its own or they share one; all
- * ranks call alike, so that without a fault nothing can hang.
+ * Jobs: sizes, comms and a training step. Each comm has a stream of its own, or all share one. All
+ * ranks make the same calls, so without a fault no rank can hang.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,10 @@ void draw_sizes(struct builder *d)
 	d->at_s = d->is_noisy ? builder_pick(d, 75, 95) : builder_pick(d, 5, 20);
 }
 
-/* Three processes at least; nodes have whole ones. */
+/*
+ * Returns the most devices per process. There are at least three processes, and no process spans
+ * two nodes.
+ */
 static uint32_t most_devices(const struct builder *d)
 {
 	uint32_t n = d->has_devices ? 8 : 1;
@@ -83,7 +86,7 @@ void draw_comms(struct builder *d)
 		builder_put(d, "comms outer size rest stride %u\n", d->main_size);
 }
 
-/* Something that everybody does between the calls that matter. */
+/* Writes a call or some work that all ranks do between the calls that matter. */
 static void put_filler(struct builder *d, uint32_t stream)
 {
 	uint32_t count = 1u << builder_pick(d, 4, 18);
@@ -113,7 +116,7 @@ static void put_filler(struct builder *d, uint32_t stream)
 		builder_put(d, "broadcast outer %u root 1 on %u\n", count, stream);
 		break;
 	default:
-		builder_put(d, "all_reduce outer 0\n"); /* an empty call is no call */
+		builder_put(d, "all_reduce outer 0\n"); /* an empty call does not count */
 		break;
 	}
 }
@@ -128,7 +131,7 @@ static void put_own(struct builder *d, uint32_t other)
 		builder_put(d, "all_gather main %u\n", other);
 }
 
-/* What else was captured with the call. */
+/* Writes what else the graph captures besides the call. */
 static void put_rest_of_graph(struct builder *d, uint32_t count)
 {
 	if (builder_chance(d, 50))
@@ -164,7 +167,7 @@ void draw_step(struct builder *d)
 	builder_put(d, "%s\n", builder_chance(d, 80) ? "sync" : "wait");
 }
 
-/* Harmless, and over before the fault. */
+/* Writes a harmless fault that is over before the real one. */
 static void put_noise(struct builder *d)
 {
 	uint32_t who = builder_pick(d, 0, d->n_ranks - 1), at = builder_pick(d, 5, 12);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks have not in common: versions, variables, what they were told of a comm. */
+/* Differences between ranks: versions, variables, and the size of a comm that they were told. */
 #include <string.h>
 
 #include "lab/suite/builder.h"
@@ -32,8 +32,9 @@ void draw_difference(struct builder *d)
 static void begin(struct builder *d, const char *what)
 {
 	d->is_noisy = false;
-	d->has_devices = false;       /* those of a process have all that in common */
-	d->n_ranks += d->n_ranks % 2; /* only flat jobs have odd sizes: then main is all */
+	d->has_devices = false; /* ranks of one process cannot differ in these */
+	/* Only flat jobs have odd sizes, and there main has all ranks. */
+	d->n_ranks += d->n_ranks % 2;
 	if (d->layout == SUITE_DP || d->layout == SUITE_ZERO)
 		d->main_size = d->n_ranks;
 	draw_head(d, what, 420);
@@ -41,8 +42,8 @@ static void begin(struct builder *d, const char *what)
 }
 
 /*
- * Where data pass from member to member, all but the one whose device stops may be through: what
- * members do not have in common is the answer only where nobody is.
+ * In a rooted call, data pass from member to member. All members but the one whose device stops may
+ * finish. The difference between members is the answer only if no member finishes.
  */
 static const char *or_unfinished(const struct builder *d)
 {

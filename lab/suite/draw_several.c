@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups that never meet, and a trouble in each of some. */
+/* Groups of ranks that share no communicator. Some of the groups have a fault each. */
 #include <string.h>
 
 #include "lab/suite/builder.h"
@@ -7,7 +7,7 @@
 #define GROUPS_MAX 5u
 
 static const struct trouble {
-	const char *action; /* of a fault on `main` */
+	const char *action; /* action of a fault on `main` */
 	const char *answer;
 } troubles[] = {
 	{ "block", "never_entered outside_nccl" },
@@ -21,7 +21,7 @@ static const struct trouble {
 static void put_groups(struct builder *d, uint32_t n_groups, const char *what)
 {
 	d->is_noisy = false;
-	d->has_devices = false; /* ranks of one process are no troubles apart */
+	d->has_devices = false; /* two ranks of one process cannot have separate faults */
 	d->main_size = builder_pick(d, 3, 6);
 	d->n_ranks = d->main_size * n_groups;
 	d->per_node = builder_pick(d, 2, d->main_size);
@@ -33,7 +33,9 @@ static void put_groups(struct builder *d, uint32_t n_groups, const char *what)
 		    d->kind, 1u << builder_pick(d, 6, 16), builder_pick(d, 10, 100));
 }
 
-/* The root of what the others wait in gives them work, and may have none: idle, it is no trouble.
+/*
+ * True if `who` is the root of the call in which the others wait, and so gives them work. If it is
+ * idle, it may have no work to give, and this is no fault.
  */
 static bool is_source(const struct builder *d, uint32_t who)
 {

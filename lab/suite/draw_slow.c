@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that get on, and in which somebody comes late to every call, or nobody does. */
+/* Jobs that make progress. A rank comes late to every call, or no rank does. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,14 +23,17 @@ static struct step draw_own_step(struct builder *d)
 			      .has_pipe = d->layout == SUITE_3D && builder_chance(d, 60) };
 }
 
-/* Buffers take what comes late: who is, holds up nobody else, or the root alone. */
+/*
+ * True if the call has a root. Buffers then absorb the delay of a late rank, so it holds up at most
+ * the root.
+ */
 static bool has_root(const struct builder *d)
 {
 	return !strcmp(d->kind, "broadcast") || !strcmp(d->kind, "reduce") ||
 	       !strcmp(d->kind, "gather") || !strcmp(d->kind, "scatter");
 }
 
-/* extra: what stands before the call, at the head of the step. */
+/* Writes the program. `extra` has the statements before the call, at the head of the step. */
 static void put_program(struct builder *d, const struct step *s, const char *extra)
 {
 	builder_put(d, "program\nloop\nwork %ums\n%s", s->work_ms, extra);
@@ -42,7 +45,10 @@ static void put_program(struct builder *d, const struct step *s, const char *ext
 	if (s->has_pipe)
 		builder_put(d, "send pipe 512 to next\n");
 	builder_put(d, "sync\n");
-	/* So all wait for all in each step, whichever rules collectives end by. */
+	/*
+	 * With this call, all ranks wait for each other in each step, whichever rule of completion
+	 * holds.
+	 */
 	if (has_root(d))
 		builder_put(d, "all_reduce meeting 16\nsync\n");
 	if (s->has_outer)
@@ -55,12 +61,15 @@ static void begin(struct builder *d, const char *what, uint32_t run_s)
 	d->is_noisy = false;
 	draw_head(d, what, run_s);
 	draw_comms(d);
-	/* Of the members of main; its windows are not for these calls. */
+	/*
+	 * The comm `meeting` has the members of `main`. With it, the calls are not in the windows
+	 * of `main`.
+	 */
 	if (has_root(d))
 		builder_put(d, "comms meeting size %u\n", d->main_size);
 }
 
-/* Long enough to matter: half of what a step takes without it. */
+/* Returns a delay that matters: half of a step's usual time, and more. */
 static uint32_t much_ms(struct builder *d, const struct step *s)
 {
 	return (s->work_ms + s->compute_ms) / 2 + builder_pick(d, 60, 300);
@@ -92,7 +101,7 @@ void draw_slow(struct builder *d)
 		builder_put(d, "expect slow %u\n", d->culprit);
 }
 
-/* ---- nobody does, or nobody who matters ---- */
+/* ---- no rank comes late, or only ranks that do not matter ---- */
 
 static void alike(struct builder *d)
 {
@@ -110,7 +119,9 @@ static void by_turns(struct builder *d)
 	char extra[512] = "";
 	size_t n = 0;
 
-	/* Elsewhere each would be the only one that is late. */
+	/*
+	 * With these calls, each of the four ranks would be the only late one in its communicator.
+	 */
 	s.has_outer = s.has_pipe = false;
 	begin(d, "late by turns", 90);
 	for (uint32_t i = 0; i < 4; i++)
@@ -140,7 +151,9 @@ static void a_little(struct builder *d)
 	builder_put(d, "fault %u at 5s slow %ums\n", d->culprit, builder_pick(d, 1, 8));
 }
 
-/* The hosts are far ahead of the devices: who is behind with its calls holds nobody up. */
+/*
+ * The hosts are far ahead of the devices. A host that is behind with its calls then delays no rank.
+ */
 static void ahead(struct builder *d)
 {
 	uint32_t compute = builder_pick(d, 40, 120);

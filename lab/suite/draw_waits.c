@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that end by themselves: what a healthy job does while some of its ranks stand in a call.
- * How long they take is drawn without a look at what anybody's patience is: from half a minute to
- * four hours, as many from one to two minutes as from one to two hours. A job does the same thing
- * several times, about as long each time or not.
+ * Waits that end by themselves: what a healthy job does while some of its ranks wait in a call. We
+ * draw their length without regard to anybody's patience. It is from half a minute to four hours.
+ * As many last one to two minutes as one to two hours. A job does the same several times, and its
+ * waits may be about equally long or not.
  *
- * A job that has a watchdog of its own and whose time-out is known either keeps within it, or the
- * time-out is the one that PyTorch has where nobody sets it and the job's is another.
+ * A job may have a watchdog of its own whose time-out is known. Then either its waits stay within
+ * the time-out, or the known time-out is PyTorch's default and the job's own is another.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,17 +16,17 @@
 #define SHORTEST_S 30.0
 #define LONGEST_S 14400.0
 #define ASSUMED_S 600u
-/* Between two waits: what is shown of a healthy stretch, and some more. */
+/* Time between two waits: the stretch that we show of a healthy job, and some more. */
 #define STEPS_S 40u
 #define WAITS_MAX 10u
 
 struct plan {
 	struct builder *d;
-	uint32_t n, most;             /* waits; that there may be */
-	uint32_t length_s[WAITS_MAX]; /* of each */
-	uint32_t at_s[WAITS_MAX];     /* when it begins, about */
+	uint32_t n, most;             /* number of waits, and the most that there may be */
+	uint32_t length_s[WAITS_MAX]; /* length of each wait */
+	uint32_t at_s[WAITS_MAX];     /* approximate beginning of each wait */
 	uint32_t run_s;
-	double longest_s; /* that there may be */
+	double longest_s; /* the most that a wait may last */
 };
 
 static double draw_log(struct builder *d, double low, double high)
@@ -101,7 +101,7 @@ static void begin(struct plan *p, const char *what)
 	builder_put(d, "run %us\ncomm main all\n", p->run_s);
 }
 
-/* Data parallel, quick to look at. */
+/* Writes data-parallel steps, which are quick to simulate. */
 static void put_steps(struct builder *d, uint32_t n)
 {
 	builder_put(d, "loop");
@@ -113,8 +113,10 @@ static void put_steps(struct builder *d, uint32_t n)
 		    builder_pick(d, 100, 900));
 }
 
-/* A training loop that is fast-forwarded, in which whoever it befalls does something else before
- * its call. */
+/*
+ * Begins a training loop that we fast-forward. A rank with a fault does something else before its
+ * call.
+ */
 static void begin_steps(struct plan *p, const char *what)
 {
 	begin(p, what);
@@ -130,7 +132,7 @@ static void put_each(struct plan *p, uint32_t who, const char *what)
 			    p->length_s[i]);
 }
 
-/* ---- what it does meanwhile ---- */
+/* ---- what the ranks do meanwhile ---- */
 
 static void evaluates(struct plan *p)
 {
@@ -140,7 +142,7 @@ static void evaluates(struct plan *p)
 	put_each(p, p->d->culprit, BUILDER_ONE(p->d, by));
 }
 
-/* Batch by batch on its own device. */
+/* A rank evaluates on its own device, batch by batch. */
 static void evaluates_on_device(struct plan *p)
 {
 	begin(p, "one rank evaluates on its device");
@@ -164,7 +166,7 @@ static void saves(struct plan *p)
 	put_each(p, p->d->culprit, builder_chance(p->d, 80) ? "io" : "spin");
 }
 
-/* Each its own share, and not all have as much. */
+/* Each rank writes its own shard, and the shards differ in size. */
 static void saves_shards(struct plan *p)
 {
 	begin(p, "each rank writes its shard");
@@ -176,7 +178,10 @@ static void saves_shards(struct plan *p)
 
 		if (asleep_s > p->length_s[i] / 2)
 			asleep_s = p->length_s[i] / 2;
-		/* In all as long as the wait is to be, from when the first has written. */
+		/*
+		 * From the end of the first rank's write, the rest takes as long as the wait
+		 * should.
+		 */
 		more_s = p->length_s[i] - asleep_s - (p->d->culprit % 2 ? p->length_s[i] / 3 : 0);
 		builder_put(p->d, "work %us\nio %us\nonly odd\nio %us\nend\nonly %u\nio %us\n",
 			    p->length_s[i] / 10, p->length_s[i] / 5, p->length_s[i] / 3,
@@ -201,7 +206,10 @@ static void compiles(struct plan *p)
 			    BUILDER_ONE(p->d, by), p->length_s[i]);
 }
 
-/* One after the other, and who is not on sleeps and looks whether the file is gone. */
+/*
+ * Ranks compile one after the other. A rank whose turn has not come sleeps, and checks whether the
+ * file is gone.
+ */
 static void compiles_in_turn(struct plan *p)
 {
 	uint32_t each_s = p->d->n_ranks;
@@ -240,7 +248,7 @@ static void is_debugged(struct plan *p)
 			    p->length_s[i]);
 }
 
-/* Rank 0 waits for requests, or rollouts, and tells the others. */
+/* Rank 0 waits for requests, or rollouts, and passes them to the others. */
 static void serves(struct plan *p)
 {
 	static const char *const by[] = { "block in socket", "block in queue", "block" };
@@ -254,7 +262,7 @@ static void serves(struct plan *p)
 			    BUILDER_ONE(p->d, by), p->length_s[i]);
 }
 
-/* A barrier before the first step, while one prepares the data for all. */
+/* A barrier comes before the first step, while one rank prepares the data for all. */
 static void prepares(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };
@@ -267,7 +275,7 @@ static void prepares(struct plan *p)
 	builder_put(p->d, "end\n");
 }
 
-/* Others have made the communicator while it still reads the model. */
+/* One rank still reads the model while the others make the communicator. */
 static void comes_late(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };
@@ -282,7 +290,7 @@ static void comes_late(struct plan *p)
 	builder_put(p->d, "end\n");
 }
 
-/* A receive stands until its sender has something to say; all go on. */
+/* A receive waits until its sender sends. All ranks go on meanwhile. */
 static void has_mail(struct plan *p)
 {
 	begin(p, "a receive is posted early");

@@ -7,12 +7,12 @@
 #include "model/signature.h"
 
 #define MAX_LINES 1000u
-/* One of so many goes through flight records; it is drawn like any other. */
+/* One in RECORDED_OF scenarios goes through flight records. We draw it like any other. */
 #define RECORDED_OF 8u
-/* … and one of so many has something happen to its daemons. */
+/* In one of CLUSTER_OF scenarios, a fault strikes the daemons. */
 #define CLUSTER_OF 6u
 
-/* … and in one of so many processes drive several devices, where sizes and sort allow that. */
+/* In one of DEVICES_OF scenarios, processes drive several devices, if sizes and sort allow it. */
 #define DEVICES_OF 8u
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])

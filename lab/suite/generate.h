@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random scenarios, as text and then as any other: class, layout, sizes, kinds of call, culprits,
- * instants and rhythms are drawn. Every second one is healthy.
+ * Random scenarios. We draw their class, layout, sizes, kinds of call, culprits, instants and
+ * rhythms, write them as text, and read the text like any other. Every second scenario is healthy.
  */
 #pragma once
 
 #include "lab/suite/scenario/scenario.h"
 
-/* Bytes that the text of a drawn scenario fits in. */
+/* The text of a drawn scenario fits into this many bytes. */
 #define SUITE_DRAWN_BYTES 8192u
 
-/* The text of the index-th scenario of a seed, from 0; its length is returned. */
+/* Writes the text of the index-th scenario of a seed, from 0 on. Returns its length. */
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES]);
 
 /*
- * Hands n scenarios to fn. The i-th of a seed is the same whatever n is. Returns as
+ * Passes n scenarios to fn. The i-th scenario of a seed does not depend on n. Returns the same as
  * cw_suite_read_text().
  */
 int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
 		      struct cw_err *err);
 
-/* The same of healthy jobs in which some wait for long; *ret_n: how often, about. */
+/*
+ * Like cw_suite_draw(), but for healthy jobs in which some ranks wait for long. *ret_n: the
+ * approximate number of waits.
+ */
 size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES],
 			   uint32_t *ret_n);
-/* As many as have n waits. */
+/* Passes scenarios of cw_suite_draw_waits() to fn until they have n waits together. */
 int cw_suite_generate_waits(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
 			    struct cw_err *err);

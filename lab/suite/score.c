@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An outcome is right if it is one of the answers of an incident: its class, its detail where one
- * is given, its culprits where they are given. Each incident gets the alert that fits it best; what
- * is left on either side was missed, or said too much. A class's figures come with their 95 %
- * interval (Wilson).
+ * An outcome is right if it is one of the answers of an incident. It must have the class of the
+ * answer, and its detail and culprits if the answer has some. Each incident gets the alert that
+ * fits it best. Incidents without an alert are missed, and alerts without an incident are surplus.
+ * A class's figures come with their 95 % interval (Wilson).
  */
 #include "lab/suite/score.h"
 
@@ -41,7 +41,7 @@ static bool is_class_right(const struct suite_answer *a, const struct outcome *o
 	       (!a->detail || a->detail == o->detail);
 }
 
-/* Some rank that a fault keeps from finishing a collective. */
+/* True if a culprit is a rank that a fault keeps from finishing a collective. */
 static bool names_a_wedged(const struct suite_scenario *s, const struct outcome *o)
 {
 	for (uint32_t f = 0; f < s->n_faults; f++)
@@ -52,7 +52,7 @@ static bool names_a_wedged(const struct suite_scenario *s, const struct outcome 
 	return false;
 }
 
-/* What is expected of an incident before all; NULL = silence. */
+/* Returns the first answer of an incident, which is the expected one; NULL = silence. */
 static const struct suite_answer *first_answer(const struct suite_scenario *s, uint32_t incident)
 {
 	for (uint32_t i = 0; i < s->n_answers; i++)
@@ -70,16 +70,16 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	if (!a->has_culprits)
 		return true;
 	/*
-	 * Where members complete one by one, whoever did not finish may be named: one who is the
-	 * reason among them, and never as certain.
+	 * If members complete one by one, a report may name the members that did not finish. One of
+	 * them must be the cause, and the report must not be certain.
 	 */
 	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
 	    s->completion == SUITE_NCCL && o->confidence != CW_CONFIDENCE_CERTAIN &&
 	    names_a_wedged(s, o))
 		return true;
 	/*
-	 * Beside another answer it is one only where some are through: what they do not have in
-	 * common did not keep those from it, and whoever is left is named.
+	 * Next to a mismatch, this answer is right only if some members have finished. The
+	 * difference between members then did not stop those, and the report names the others.
 	 */
 	first = first_answer(s, a->incident);
 	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
@@ -98,7 +98,8 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 #define ANY_INCIDENT UINT32_MAX
 
 /*
- * The answer on this incident whose class (and detail) was given, culprits right if any such is.
+ * Returns an answer of this incident with the class (and detail) of the outcome. We prefer one
+ * whose culprits are right, too.
  */
 static const struct suite_answer *matching(const struct suite_scenario *s, uint32_t incident,
 					   const struct outcome *o)
@@ -116,7 +117,7 @@ static const struct suite_answer *matching(const struct suite_scenario *s, uint3
 	return best;
 }
 
-/* A notice that is an answer to the first incident, culprits and all; NULL = there is none. */
+/* Returns a notice that answers the first incident, culprits included; NULL = there is none. */
 static const struct outcome *right_notice(const struct suite_scenario *s, const struct outcome *o)
 {
 	for (const struct outcome *n = o->notices; n; n = n->also) {
@@ -234,7 +235,7 @@ static int judge_silence(struct score *score, const struct suite_scenario *s,
 			expected_culprits(s, first, want, sizeof(want)));
 }
 
-/* `first` is what is expected before all. */
+/* Judges one outcome. `first` is the expected answer. */
 static int judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
 		 const struct suite_answer *first, const struct suite_answer *match)
 {
@@ -257,7 +258,10 @@ static int judge(struct score *score, const struct suite_scenario *s, const stru
 
 /* ---- counting ---- */
 
-/* The kinds of op that fail: those the faults name, else all that the programs call. */
+/*
+ * Notes the kinds of op that fail: the kinds that the faults name, or else all that the programs
+ * call.
+ */
 static void note_coverage(struct score *score, const struct suite_scenario *s,
 			  uint32_t verdict_class)
 {
@@ -325,7 +329,10 @@ void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint
 		*(score->places[i].is_control ? ret_controls : ret_hangs) += 1;
 }
 
-/* One incident, or a control (first = NULL). An allowed other answer counts as the expected one. */
+/*
+ * Counts one incident, or a control (first = NULL). Another allowed answer counts like the expected
+ * one.
+ */
 static int count_one(struct score *score, const struct suite_scenario *s, const struct outcome *o,
 		     const struct suite_answer *first)
 {
@@ -343,7 +350,7 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 	    cw_score_times_add(&score->classes[got].pages, o->known_for_ns) < 0)
 		return -ENOMEM;
 	if (first && o) {
-		/* The right ranks may be named under a wrong class. */
+		/* The culprits may be right although the class is wrong. */
 		score->n_culprits++;
 		score->n_exact_culprits += right || are_culprits_right(s, first, o);
 	}
@@ -358,7 +365,7 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 	return first && o ? judge(score, s, o, first, match) : 0;
 }
 
-/* It was expected, but nobody hung: the job went on without help. */
+/* Counts an expected page after which the job went on without help, so no rank hung. */
 static int count_went_on(struct score *score, const struct suite_scenario *s, uint32_t incident,
 			 const struct outcome *o)
 {
@@ -368,7 +375,7 @@ static int count_went_on(struct score *score, const struct suite_scenario *s, ui
 	return add_miss(score, s, "a page, and it went on: %s", o->summary);
 }
 
-/* What was said too much. */
+/* Counts a surplus report. */
 static int count_surplus(struct score *score, const struct suite_scenario *s,
 			 const struct outcome *o)
 {
@@ -379,7 +386,10 @@ static int count_surplus(struct score *score, const struct suite_scenario *s,
 	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
 }
 
-/* How well what was said answers the incident: 2 right, 1 the class, 0 not at all. */
+/*
+ * Returns how well an outcome answers the incident: 2 = it is right, 1 = its class is right, 0 = it
+ * does not fit.
+ */
 static int fitness(const struct suite_scenario *s, uint32_t incident, const struct outcome *o)
 {
 	const struct suite_answer *match = matching(s, incident, o);
@@ -387,7 +397,10 @@ static int fitness(const struct suite_scenario *s, uint32_t incident, const stru
 	return !match ? 0 : are_culprits_right(s, match, o) ? 2 : 1;
 }
 
-/* Gives each incident the alert that fits it best; what fits none goes to those left over. */
+/*
+ * Gives each incident the alert that fits it best. Alerts that fit none go to the incidents that
+ * are left over.
+ */
 static void share_out(const struct suite_scenario *s, const struct outcome **said, uint32_t n,
 		      const struct outcome **ret)
 {
@@ -401,7 +414,7 @@ static void share_out(const struct suite_scenario *s, const struct outcome **sai
 			}
 }
 
-/* Nobody may be paged, but those who look are told. */
+/* Judges a notice: no user may be paged, but the notice must be there. */
 static int judge_notice(struct score *score, const struct suite_scenario *s,
 			const struct outcome *o)
 {
@@ -459,7 +472,7 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	bool is_control;
 	int r;
 
-	/* Nothing was said that is an answer, and nothing need be. */
+	/* A control: silence is right, and no report is one of the answers. */
 	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
 	score->n++;
 	score->n_hanging_waits += suite_is_hanging_wait(s);
@@ -477,8 +490,8 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	score->n_controls += is_control;
 	score->n_control_alerts += is_control && o->is_alert;
 	/*
-	 * Where members complete one by one, buffers may take what a fault would have held up: then
-	 * it held up nobody, which the cluster knows, and there is nothing to be said.
+	 * If members complete one by one, buffers may absorb the effect of a fault. It then held up
+	 * no rank, as the cluster knows, so silence is right.
 	 */
 	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
 	    !o->is_fault_missing && s->completion == SUITE_NCCL &&
@@ -523,7 +536,7 @@ static int judge_postmortem(struct score *score, const struct suite_scenario *s,
 			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
 }
 
-/* Whatever the pages were: what the job is said to have died of. */
+/* Counts the post-mortem of a job, whatever its pages were. */
 static int count_postmortems(struct score *score, const struct suite_scenario *s,
 			     const struct outcome *o)
 {

@@ -16,10 +16,13 @@ const char *cw_score_cluster_name(unsigned kind)
 	return names[kind];
 }
 
-/* Or -1. Nodes that are lost, silent or stopped for good are what is to be told, no disturbance. */
+/*
+ * Returns the kind of a disturbance, or -1. If a node is lost, silent or stopped for good, this is
+ * the answer and not a disturbance.
+ */
 static int kind_of(const struct suite_scenario *s, const struct suite_fault *f)
 {
-	uint32_t n = 0; /* nodes */
+	uint32_t n = 0; /* number of nodes */
 
 	for (uint32_t i = 0; i < s->n_ranks; i++)
 		n += cw_suite_set_has(&f->set, i);

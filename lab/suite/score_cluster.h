@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the cluster by kind: answers are to be the same with them as without. */
+/* Faults of the cluster by kind. Answers must be the same with them as without. */
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ struct score_cluster {
 	uint64_t n, n_missed, n_false_alerts;
 };
 
-/* "a leader is away" */
+/* Returns the name, such as "a node is away for a while". */
 const char *cw_score_cluster_name(unsigned kind);
-/* A bit (1 << kind) for each that the scenario has. */
+/* Returns a bit (1 << kind) for each kind that the scenario has. */
 uint32_t cw_score_cluster_kinds(const struct suite_scenario *s);

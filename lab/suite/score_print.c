@@ -105,7 +105,7 @@ static void print_cluster(const struct score *score, FILE *out)
 	}
 }
 
-/* "12 of 13  0.9231 [0.6669, 0.9863]" */
+/* Prints a share, as in "12 of 13  0.9231 [0.6669, 0.9863]". */
 static void print_part(const char *what, uint64_t k, uint64_t n, FILE *out)
 {
 	(void)fprintf(out, "%s: %" PRIu64 " of %" PRIu64, what, k, n);
@@ -167,7 +167,7 @@ static bool is_covered_kind(unsigned kind)
 	return cw_op_is_collective(kind) || cw_op_is_p2p(kind);
 }
 
-/* Can this class happen to this kind of op at all? */
+/* True if this class can happen to this kind of op. */
 static bool is_valid_kind(unsigned verdict_class, unsigned kind)
 {
 	if (!is_covered_kind(kind))

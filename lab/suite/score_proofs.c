@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/suite/score_proofs.h"
 
-/* Some rank of the answer is made to fail; one that exits with 0 may have had nothing to do. */
+/*
+ * True if a fault ends some rank of the answer with a failure. A rank that exits with 0 may just
+ * have had nothing to do.
+ */
 static bool fails(const struct suite_scenario *s, const struct suite_answer *a)
 {
 	for (uint32_t f = 0; f < s->n_faults; f++) {
@@ -18,7 +21,10 @@ static bool fails(const struct suite_scenario *s, const struct suite_answer *a)
 	return false;
 }
 
-/* Of other versions or variables a job may well run: that it stands is told by time. */
+/*
+ * True if the mismatch is one of calls. A job may well run with other versions or variables, so
+ * only time shows that it hangs.
+ */
 static bool is_of_calls(const struct suite_answer *a)
 {
 	return a->detail != CW_DETAIL_VERSION && a->detail != CW_DETAIL_ENVIRONMENT;
@@ -36,7 +42,10 @@ static bool is_culprit(const struct suite_answer *a, uint32_t rank)
 	return a->has_culprits && !a->is_nobody && cw_suite_set_has(&a->culprits, rank);
 }
 
-/* Some communicator, or a chain of them, joins it with a culprit; without culprits, all are. */
+/*
+ * True if a communicator, or a chain of them, connects the rank with a culprit. Without culprits it
+ * is true for all ranks.
+ */
 static bool is_concerned(const struct suite_answer *a, const struct outcome *o, uint32_t rank)
 {
 	bool has_culprits = false;
@@ -51,12 +60,18 @@ static bool is_concerned(const struct suite_answer *a, const struct outcome *o, 
 	return !has_culprits;
 }
 
-/* When the fault was there to be seen, and since when a rank waits because of it; 0 = never. */
+/*
+ * The time when the fault could be seen, and the time since when a rank waits because of it. 0 =
+ * never.
+ */
 struct known {
 	int64_t fault_ns, wait_ns;
 };
 
-/* Of whom something is known. */
+/*
+ * Notes the last fault of a rank that matters: of a culprit if one was struck, else of any rank
+ * concerned.
+ */
 static void note_fault(struct known *k, const struct suite_answer *a, const struct outcome *o)
 {
 	bool is_named = false;
@@ -70,8 +85,8 @@ static void note_fault(struct known *k, const struct suite_answer *a, const stru
 }
 
 /*
- * A culprit that stands alone may be the first to come, and nobody can know yet. Waits that end,
- * with their rank or by themselves, before a page is due hold up nobody.
+ * Notes the first wait that the fault causes. We prefer waits of other ranks: a culprit that waits
+ * alone may just be the first to come. If a wait ends before a page is due, it does not count.
  */
 static void note_wait(struct known *k, const struct suite_answer *a, const struct outcome *o)
 {
@@ -101,7 +116,10 @@ void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,
 		return;
 	note_fault(&k, first, truth);
 	note_wait(&k, first, truth);
-	/* Nobody waited when it was told, or ever: it was, or should have been, of the data. */
+	/*
+	 * If no rank waited when the page came, or ever, the page was, or should have been, about
+	 * wrong data.
+	 */
 	if (first->verdict_class == CW_CLASS_MISMATCH && k.fault_ns &&
 	    (!k.wait_ns || (is_page && o->alerted_ns < k.wait_ns))) {
 		p->n_wrong_data++;

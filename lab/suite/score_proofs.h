@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Troubles that are proven rather than waited for: how often they are, how soon, and how surely. */
+/* Faults that the daemon proves instead of waiting: how many, how soon, and how surely. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,28 +8,29 @@
 #include "lab/suite/outcome.h"
 #include "lab/suite/scenario/scenario.h"
 
-/* Proven within so long of when both are so: the fault can be seen, and a rank waits. */
+/* A proof is soon if it comes within this time after the fault can be seen and a rank waits. */
 #define SCORE_SOON_NS INT64_C(5000000000)
 
 /*
- * Mismatches of calls and memberships, cycles and deaths by failure that were expected, and for
- * which somebody waits.
+ * Counts expected mismatches of calls and memberships, cycles and deaths by failure for which a
+ * rank waits.
  */
 struct score_proofs {
 	uint64_t n;
 	uint64_t n_soon;    /* proven within SCORE_SOON_NS, and paged by then */
-	uint64_t n_right;   /* class and culprits */
-	uint64_t n_certain; /* … and called certain */
+	uint64_t n_right;   /* class and culprits are right */
+	uint64_t n_certain; /* right, and reported as certain */
 	/*
-	 * Mismatches for which nobody waited when they were told, or ever, and those told within
-	 * SCORE_SOON_NS of the call that differs. Who waits later counts above, too.
+	 * Mismatches for which no rank waited when the page came, or ever. The second number counts
+	 * those that were paged within SCORE_SOON_NS of the call that differs. If a rank waits
+	 * later, the mismatch counts above, too.
 	 */
 	uint64_t n_wrong_data, n_wrong_data_soon;
 };
 
 /*
- * o: what was said of it, right or not; NULL = nothing. truth: the scenario's first outcome, which
- * has what befell its ranks.
+ * o is the report on the incident, right or not; NULL = none. truth is the scenario's first
+ * outcome, which has the facts about its ranks.
  */
 void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,
 			 const struct suite_answer *first, const struct outcome *o,

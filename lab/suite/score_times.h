@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long pages took. All zeros = none. */
+/* The times that pages took. All zeros = no times. */
 #pragma once
 
 #include <stddef.h>
@@ -10,8 +10,11 @@ struct score_times {
 	size_t n, cap;
 };
 
-/* 0 or -ENOMEM. */
+/* Adds a time. 0 or -ENOMEM. */
 int cw_score_times_add(struct score_times *t, int64_t ns);
-/* The least that is no less than so many hundredths of them; sorts them. n = 0: 0. */
+/*
+ * Returns the smallest time that is no less than this percentage of all times, or 0 if there are
+ * none. Sorts them.
+ */
 int64_t cw_score_times_at(struct score_times *t, unsigned percent);
 void cw_score_times_fini(struct score_times *t);

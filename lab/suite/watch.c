@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network's time is the cluster's, less what was fast-forwarded over. In each step of it the
- * cluster goes on first; then daemons are held, ended and started as its faults say, and where a
- * rank has ended, its node's digest does not wait for the next second.
+ * The network's time is the cluster's time, less the stretches that we fast-forwarded. In each
+ * step, the cluster advances first. Then we hold, end and start daemons as its faults say. If a
+ * rank has ended, its node sends a digest at once instead of at the next second.
  */
 #include "lab/suite/watch.h"
 
@@ -23,32 +23,39 @@
 
 #define S INT64_C(1000000000)
 #define CHECK_EVERY_NS (1 * S)
-/* How long is listened after an alert for another one. */
+/* After an alert we wait this long for another one. */
 #define SETTLE_NS (90 * S)
-/* A scenario that fast-forwards shows so much of a healthy stretch at its beginning and its end. */
+/*
+ * If a scenario fast-forwards, we show this much of a healthy stretch at its beginning and at its
+ * end.
+ */
 #define SHOWN_NS (40 * S)
 /*
- * One that fast-forwards waits shows so much of a wait at its beginning and its end, and so much
- * whenever it has become half as long again: whatever is due by its age comes then.
+ * If a scenario fast-forwards waits, we show this much of a wait at its beginning and at its end.
+ * We also show a glimpse whenever the wait is half as long again. So any report that is due by its
+ * age comes then.
  */
 #define WAIT_SHOWN_NS (90 * S)
 #define WAIT_END_SHOWN_NS (30 * S)
 #define WAIT_GLIMPSE_NS (12 * S)
-/* Incidents of which it is remembered when they were proven; a scenario has few. */
+/* We remember for this many incidents when they were proven. A scenario has few. */
 #define PROOFS_MAX (2u * CW_VERDICT_LIST_MAX)
-/* Who still gets on so long before the end, after a page, did not hang. */
+/* A rank that makes progress in this last part of the run, after a page, did not hang. */
 #define STILL_MOVES_NS (30 * S)
-/* A wait that people would look at. */
+/* A wait is long if it lasts for this time, when users would look at it. */
 #define LONG_WAIT_NS (60 * S)
 /*
- * How much longer than its run a scenario is watched that expects a page, where members complete
- * all at once and its run ends while somebody waits: scenarios of before there were notices end
- * shortly after what was the only time.
+ * We watch a scenario this much longer than its run if three things hold. It expects a page,
+ * members complete all at once, and a rank still waits at its end. Scenarios from before there were
+ * notices end shortly after the time at which a page was due then.
  */
 #define UNTIL_PAGE_NS (5 * 3600 * S)
-/* Whose jobs crowd a cluster. */
+/* The user whose jobs crowd a cluster. */
 #define CROWD_UID (CLUSTER_UID + 1)
-/* Of so many attempts at once nodes tell; of the dead for as long as daemons do. */
+/*
+ * Nodes report at most this many attempts of a job at once. They report a dead attempt for as long
+ * as daemons keep dead ranks.
+ */
 #define MAX_ATTEMPTS 3u
 #define KEEP_DEAD_NS (600 * S)
 
@@ -57,7 +64,7 @@ static bool waits_for_page(const struct suite_scenario *s)
 	return s->completion == SUITE_BARRIER && !suite_is_control(s);
 }
 
-/* The scenario wants to know. */
+/* True if the scenario asks which rank comes late. */
 static bool expects_slow(const struct suite_scenario *s)
 {
 	if (s->nobody_is_slow)
@@ -70,18 +77,20 @@ static bool expects_slow(const struct suite_scenario *s)
 
 struct node_state {
 	enum cluster_daemon daemon;
-	uint32_t n_ended; /* ranks, as of the last digest */
+	uint32_t n_ended; /* ended ranks, as of the last digest */
 };
 
-/* Who waited when a page was told. */
+/* The ranks that waited when a page came. */
 struct waiters {
 	struct outcome *page;
 	int32_t *ranks;
 	size_t n;
-	unsigned restart; /* … and after how many restarts of the job */
+	unsigned restart; /* number of restarts of the job before the page */
 };
 
-/* When an incident's document first said that it is proven to hang; cluster's clock. */
+/*
+ * The time on the cluster's clock when an incident's document first said that the hang is proven.
+ */
 struct proof {
 	char id[CW_INCIDENT_ID_LEN];
 	int64_t at_ns;
@@ -90,7 +99,7 @@ struct proof {
 struct watch {
 	const struct suite_scenario *s;
 	const struct watch_observer *observer;
-	struct cluster *attempts[MAX_ATTEMPTS]; /* the last one lives */
+	struct cluster *attempts[MAX_ATTEMPTS]; /* the last attempt is alive */
 	unsigned n_attempts, n_restarts;
 	struct network *net;
 	struct network_observer network_observer;
@@ -98,22 +107,22 @@ struct watch {
 	struct network_time *times;
 	struct watch_faults faults;
 	struct cw_job_id job;
-	struct cw_arena arena; /* of what is told at the moment */
+	struct cw_arena arena; /* for the current reports */
 	int64_t fast_forwarded_ns, fault_ns;
-	int64_t well_ns;  /* since when all is well */
-	int64_t alert_ns; /* the last */
+	int64_t well_ns;  /* time since when all is well */
+	int64_t alert_ns; /* time of the last alert */
 	unsigned n_alerts, n_notices, n_postmortems;
-	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* of the first pages */
+	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* for the first pages */
 	struct proof proofs[PROOFS_MAX];
 	unsigned n_proofs;
-	int64_t long_since_ns;          /* of the long wait there is; 0 = none */
-	int64_t long_fast_forwarded_ns; /* … what had been fast-forwarded over when it began */
-	int64_t shown_until_ns;         /* … it is not fast-forwarded before */
-	uint32_t n_ended;               /* … when it became one */
+	int64_t long_since_ns;          /* beginning of the current long wait; 0 = none */
+	int64_t long_fast_forwarded_ns; /* time fast-forwarded before the long wait began */
+	int64_t shown_until_ns;         /* we do not fast-forward the long wait before this time */
+	uint32_t n_ended;               /* number of ended ranks when the wait became long */
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
-	struct cw_thresholds thresholds; /* daemons that start again read them anew */
+	struct cw_thresholds thresholds; /* daemons that start again read these again */
 };
 
 static struct cluster *living(const struct watch *w)
@@ -121,7 +130,7 @@ static struct cluster *living(const struct watch *w)
 	return w->attempts[w->n_attempts - 1];
 }
 
-/* On the cluster's clock. */
+/* Returns the time on the cluster's clock. */
 static int64_t now_ns(const struct watch *w)
 {
 	return w->net->now_ns + w->fast_forwarded_ns;
@@ -133,7 +142,7 @@ static void note_error(struct watch *w, int r)
 		w->error = r;
 }
 
-/* ---- what the nodes say ---- */
+/* ---- the nodes' reports ---- */
 
 static const char *policy_of(const struct suite_scenario *s)
 {
@@ -147,7 +156,7 @@ static const char *policy_of(const struct suite_scenario *s)
 	}
 }
 
-/* Those of all attempts. */
+/* Adds the ranks of all attempts to a node's digest. */
 static int add_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 {
 	struct cw_msg_rank *of[MAX_ATTEMPTS];
@@ -169,7 +178,7 @@ static int add_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 	return 0;
 }
 
-/* Jobs of one rank that has no communicator yet, each on one node. */
+/* Publishes jobs of one rank that has no communicator yet. Each job is on one node. */
 static void publish_crowd(const struct watch *w, struct network_node *n)
 {
 	struct cw_msg_rank rank = { .world_size = 1,
@@ -199,7 +208,7 @@ static void publish_crowd(const struct watch *w, struct network_node *n)
 			continue;
 		d.job_hash = cw_job_id_hash(&job);
 		d.job_key = job.key;
-		(void)network_publish(n, &d); /* as above */
+		(void)network_publish(n, &d); /* a failure is harmless: the next digest follows */
 	}
 }
 
@@ -223,7 +232,7 @@ static void publish(void *user, struct network_node *n)
 		return;
 	}
 	if (d.n_ranks)
-		(void)network_publish(n, &d); /* nobody to send it to: the next one is */
+		(void)network_publish(n, &d); /* a failure is harmless: the next digest follows */
 	publish_crowd(w, n);
 }
 
@@ -242,7 +251,7 @@ static void answer_windows(void *user, struct network_node *n, const char *from,
 		network_answer(n, from, &reply);
 }
 
-/* ---- what happens to them ---- */
+/* ---- the faults of nodes ---- */
 
 static void end_daemon(struct watch *w, unsigned node, enum cluster_daemon how)
 {
@@ -301,7 +310,10 @@ static void forget_first(struct watch *w)
 	memmove(&w->attempts[0], &w->attempts[1], --w->n_attempts * sizeof(w->attempts[0]));
 }
 
-/* The launcher starts the job anew: new processes, new comms, watched by the same daemons. */
+/*
+ * Restarts the job as the launcher does: with new processes and new comms, watched by the same
+ * daemons.
+ */
 static int start_again(struct watch *w)
 {
 	int64_t at_ns = cluster_restart_ns(living(w));
@@ -381,7 +393,9 @@ static int compare_labels(const void *a, const void *b)
 	return (*la > *lb) - (*la < *lb);
 }
 
-/* A post-mortem lists ranks, an incident says more about each. */
+/*
+ * Returns the rank of a culprit. A post-mortem lists ranks, but an incident has an object per rank.
+ */
 static int32_t rank_of(const json_t *culprit)
 {
 	return (int32_t)(json_is_integer(culprit) ? json_integer_value(culprit)
@@ -411,7 +425,7 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	return 0;
 }
 
-/* Whoever waits for the page's matter is asked at the end whether it went on. */
+/* Notes the ranks that wait when the page comes. At the end we check whether they went on. */
 static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
 {
 	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
@@ -426,8 +440,9 @@ static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page
 }
 
 /*
- * For how long it could have been told: since a fault last befell whom it names, or, if that is
- * later, since the first of those waited whom it holds up.
+ * Returns for how long the fault could be known when the page came. We count from the last fault of
+ * the ranks that the page names. If the first wait of a rank that it holds up is later, we count
+ * from that.
  */
 static int64_t known_for_ns(const struct watch *w, const struct outcome *page,
 			    const struct waiters *waiters)
@@ -460,7 +475,10 @@ static const struct proof *find_proof(const struct watch *w, const char *id)
 	return NULL;
 }
 
-/* What people can read of an incident now: its document is new. */
+/*
+ * Notes when the document of an incident first says that the hang is proven. People can read it
+ * now.
+ */
 static void note_proof(struct watch *w, const json_t *doc)
 {
 	const char *id = cw_json_str(doc, "id", "");
@@ -487,7 +505,7 @@ static void on_update_incident(void *user, const struct network_node *n, const j
 	note_proof(user, incident);
 }
 
-/* Pages may have been told before they were proven. */
+/* Sets the time of the proof in all pages, because a page may come before its proof. */
 static void note_proofs(struct watch *w)
 {
 	struct outcome *o = w->out;
@@ -495,7 +513,7 @@ static void note_proofs(struct watch *w)
 	for (unsigned i = 0; i < w->n_alerts && o; i++, o = o->also) {
 		const struct proof *p = find_proof(w, w->net->alerts[i].id);
 
-		/* Neither before anybody could read it. */
+		/* The proof does not count before the page, because nobody could read it. */
 		if (p)
 			o->proven_ns = p->at_ns > o->alerted_ns ? p->at_ns : o->alerted_ns;
 	}
@@ -518,7 +536,7 @@ static int note_ranks(struct watch *w)
 		*r = (struct outcome_rank){ .hit_ns = cluster_hit_ns(living(w), i),
 					    .group = groups[i] };
 		r->stood_ns = cluster_stands_since_ns(living(w), i, &r->until_ns);
-		/* Nobody knows what becomes of a wait that has only begun. */
+		/* We do not know yet how a wait ends that has only just begun. */
 		if (r->until_ns == now_ns(w) && now_ns(w) - r->stood_ns <= STILL_MOVES_NS)
 			r->stood_ns = 0;
 	}
@@ -535,7 +553,7 @@ static int show(const struct watch *w, const json_t *doc)
 	truth = cluster_truth(living(w));
 	if (!truth)
 		return -ENOMEM;
-	/* It is told now, and may be older: a leader that was held up tells late. */
+	/* The time of the report is now. The document may be older if its leader was held up. */
 	(void)json_object_set_new(
 		truth, "wall_s",
 		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
@@ -575,7 +593,10 @@ static int note_notices(struct watch *w)
 	return 0;
 }
 
-/* Each leader that kept it has one; what all of them say alike counts once. */
+/*
+ * True if an earlier post-mortem says the same. Each leader that kept it has one, and equal ones
+ * count once.
+ */
 static bool is_said(const struct network *net, unsigned nth)
 {
 	static const char *const keys[] = { "class", "detail", "culprits" };
@@ -610,8 +631,8 @@ static int note_postmortems(struct watch *w)
 }
 
 /*
- * Calls that differ are wrong data however the job goes on; whoever has ended, or was started anew
- * since, did not get on.
+ * Notes whether the waiting ranks went on after the page. Calls that differ are wrong data even if
+ * the job goes on. Ranks that have ended or were restarted did not go on.
  */
 static void note_went_on(const struct watch *w, const struct waiters *waiters)
 {
@@ -643,8 +664,8 @@ static uint32_t n_ended(const struct watch *w)
 }
 
 /*
- * During the long wait; told on the network's clock, which stands still while the cluster is
- * fast-forwarded.
+ * Counts the alerts during the long wait. Their times are on the network's clock, which stands
+ * still while we fast-forward the cluster.
  */
 static uint32_t count_since(const struct watch *w, const struct network_alert *alerts, size_t n)
 {
@@ -667,7 +688,10 @@ static int note_healthy_wait(struct watch *w)
 	return outcome_add_wait(w->out, &wait);
 }
 
-/* A wait is long from its sixtieth second until nobody waits for so long. */
+/*
+ * Notes the beginning and the end of a long wait. A wait is long from its sixtieth second until no
+ * rank waits for so long.
+ */
 static int note_long_wait(struct watch *w)
 {
 	int64_t since_ns = cluster_waiting_since_ns(living(w));
@@ -699,14 +723,14 @@ static void note_faults(struct watch *w)
 		w->out->is_fault_missing = false;
 }
 
-/* ---- who comes late, asked where the scenario expects somebody to ---- */
+/* ---- the rank that comes late, if the scenario expects one ---- */
 
 struct led {
 	const struct cw_job_digests *digests;
 	struct cw_job *job;
 };
 
-/* The one that is alive: of an earlier attempt nobody is. */
+/* Takes the job that is alive. In an earlier attempt no rank is alive. */
 static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	*(struct led *)user = (struct led){ digests, (struct cw_job *)job };
@@ -731,7 +755,7 @@ static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *wind
 
 	if (comm == CW_SNAP_NONE || (uint32_t)window->comm_rank >= snap->comms[comm].nranks ||
 	    snap->comms[comm].members[window->comm_rank].rank == CW_SNAP_NONE)
-		return 0; /* the leader was not told of it */
+		return 0; /* the leader does not know this communicator */
 	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
 	if (!ops)
 		return -ENOMEM;
@@ -741,7 +765,7 @@ static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *wind
 				      window->lost, snap->now_ns);
 }
 
-/* All of them, as who looks at a record of the job has them. */
+/* Adds the windows of all communicators, as a reader of the job's record would have them. */
 static int add_windows(struct watch *w, struct cw_snapshot *snap)
 {
 	struct cw_msg_window_request q = { .max_ops = CW_MSG_MAX_WINDOW_OPS };
@@ -788,9 +812,9 @@ static int look_for_slow(struct watch *w)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole watch ---- */
 
-/* Nobody has waited for a while, everybody steps: on to the next thing that happens. */
+/* Skips to the next event, if no rank has waited for a while and all ranks make steps. */
 static void fast_forward(struct watch *w)
 {
 	int64_t until = cluster_next_fault_ns(living(w));
@@ -809,8 +833,8 @@ static void fast_forward(struct watch *w)
 }
 
 /*
- * Somebody has waited for long, and will. The cluster goes on as it does, and nobody looks: the
- * nodes tell next of a wait that is so much older.
+ * Skips a part of a long wait that will go on. Meanwhile the cluster runs, but no node reports. The
+ * next reports show a wait that is older by that part.
  */
 static int fast_forward_wait(struct watch *w)
 {
@@ -827,7 +851,7 @@ static int fast_forward_wait(struct watch *w)
 		until = CLUSTER_ORIGIN_NS + w->s->run_ns;
 	if (until > cluster_next_fault_ns(living(w)))
 		until = cluster_next_fault_ns(living(w));
-	/* What comes of it is shown, too. */
+	/* Show the end of the wait and what follows. */
 	if (until - now_ns(w) < WAIT_END_SHOWN_NS + WAIT_GLIMPSE_NS) {
 		w->shown_until_ns = until + WAIT_END_SHOWN_NS;
 		return 0;
@@ -840,7 +864,7 @@ static int fast_forward_wait(struct watch *w)
 	return cluster_run(living(w), now_ns(w));
 }
 
-/* What the leader's last evaluation showed; NULL = nobody leads. */
+/* Returns the result of the leader's last evaluation; NULL = no node leads. */
 static const struct cw_job_view *last_view(const struct watch *w)
 {
 	int leader = network_leader(w->net);
@@ -849,7 +873,7 @@ static const struct cw_job_view *last_view(const struct watch *w)
 	return job ? &job->view : NULL;
 }
 
-/* Somebody waits for longer than usual: it may still become a page. */
+/* True if a rank waits for longer than usual, so that a page may still come. */
 static bool is_stalled(const struct watch *w)
 {
 	const struct cw_job_view *view = last_view(w);
@@ -934,7 +958,7 @@ static int begin(struct watch *w)
 	if (r < 0)
 		return r;
 	config.n_nodes = cluster_n_nodes(w->attempts[0]);
-	/* As the daemon has it: the time for objections is within that of a proof. */
+	/* As in the daemon, the time for objections is part of the time for a proof. */
 	if (config.n_nodes > 1)
 		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scenario's cluster watched as people have it watched: the daemons of its nodes (lab/vnet/)
- * send digests of what their ranks do (cluster_digest_ranks()), and the alerts are those of the
- * incidents that leaders tell. It is watched until 90 s after the last alert, or to the end of the
- * scenario, whichever is later.
+ * Watches a scenario's cluster as a real site would. The daemons of its nodes (lab/vnet/) send
+ * digests of what their ranks do (cluster_digest_ranks()). The alerts are those of the incidents
+ * that leaders report. We watch until 90 s after the last alert, or to the end of the scenario,
+ * whichever is later.
  */
 #pragma once
 
@@ -15,33 +15,39 @@ struct cw_job_view;
 struct cw_msg_digest;
 struct json_t;
 
-/* Somebody who looks on. What is handed over is borrowed; a function that is NULL is not called. */
+/* An observer of the watch. All arguments are borrowed; we skip functions that are NULL. */
 struct watch_observer {
 	void *user;
 	/*
-	 * May change what a node is about to tell; memory that it needs comes from the arena. 0 or
-	 * -ENOMEM.
+	 * May change the digest that a node is about to send. Memory for this comes from the arena.
+	 * 0 or -ENOMEM.
 	 */
 	int (*change)(void *user, unsigned node, struct cw_arena *arena, struct cw_msg_digest *d);
-	/* Each virtual second in which somebody leads the job: what its last evaluation showed. */
+	/*
+	 * Called in each virtual second in which a node leads the job, with the result of its last
+	 * evaluation.
+	 */
 	void (*on_second)(void *user, int64_t now_ns, const struct cw_job_view *view);
 	/*
-	 * Gets each page, notice and post-mortem of a leader when the leader tells it to people,
-	 * and the state of the cluster then (cluster_truth.c). All borrowed; NULL: nobody.
+	 * Called for each page, notice and post-mortem when a leader reports it, with the state of
+	 * the cluster at that time (cluster_truth.c). All arguments are borrowed. May be NULL.
 	 */
 	void (*on_incident)(void *user, const struct suite_scenario *s, const struct json_t *doc,
 			    const struct json_t *truth);
-	/* Each line that a leader logs, of any level; ns: since the scenario began. */
+	/*
+	 * Called for each line that a leader logs, of any level. ns counts from the scenario's
+	 * beginning.
+	 */
 	void (*on_log)(void *user, int64_t ns, const char *node, const char *text);
 };
 
-/* 0; -EINVAL with a sentence in err: the scenario makes no sense; -ENOMEM. */
+/* Watches a scenario. 0; -EINVAL with a sentence in err if the scenario makes no sense; -ENOMEM. */
 int cw_watch(const struct suite_scenario *s, struct cw_err *err, struct outcome *ret);
 int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *observer,
 		  struct cw_err *err, struct outcome *ret);
 /*
- * What the job's leader knows after so long, with the windows of all communicators; *ret is the
- * caller's. As cw_watch(); -ENOENT: nobody leads it then.
+ * Returns what the job's leader knows at after_ns, with the windows of all communicators. The
+ * caller owns *ret. Errors as for cw_watch(), and -ENOENT if no node leads the job then.
  */
 int cw_watch_snapshot(const struct suite_scenario *s, int64_t after_ns, struct cw_err *err,
 		      struct cw_snapshot **ret);

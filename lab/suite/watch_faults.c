@@ -27,7 +27,7 @@ void watch_faults_init(struct watch_faults *w, const struct suite_scenario *s, s
 				network_set_old(net, node, true);
 }
 
-/* Between the nodes of the two sets, each pair once. */
+/* Sets the links between the nodes of the two sets, each pair once. */
 static void set_links(struct network *net, const struct suite_fault *f, enum network_link how)
 {
 	unsigned n = net->config.n_nodes;
@@ -87,7 +87,7 @@ static void set_leader(struct network *net, struct cluster *c, const struct suit
 	}
 }
 
-/* As who reads its configuration again does, though none of it has changed. */
+/* Makes all nodes read their configuration again, although it has not changed. */
 static void reload(struct network *net)
 {
 	for (unsigned i = 0; i < net->config.n_nodes; i++) {
@@ -109,7 +109,7 @@ static void set(struct watch_faults *w, struct cluster *c, uint32_t i, bool begi
 		set_links(w->net, f, begins ? NETWORK_CUT : NETWORK_JOINED);
 		break;
 	case SUITE_NODE_STALLED:
-	case SUITE_NODE_SUSPENDED: /* its kernel answers nobody */
+	case SUITE_NODE_SUSPENDED: /* the node's kernel does not answer */
 		set_links(w->net, f, begins ? NETWORK_STALLED : NETWORK_JOINED);
 		break;
 	case SUITE_DIGESTS:
@@ -143,7 +143,7 @@ static bool begin(struct watch_faults *w, struct cluster *c, uint32_t i)
 	leader = network_leader(w->net);
 	if (leader >= 0)
 		w->of[i].leader = (unsigned)leader;
-	else if (cluster_is_over(c)) /* nobody leads a job that has ended: nothing befalls it */
+	else if (cluster_is_over(c)) /* a job that has ended has no leader */
 		w->of[i].is_over = true;
 	else
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text is kept as lines. A block (repeat, define) is found by its end, and its lines are given
- * out once for each value or use, with the variables of the moment replaced; blocks nest, so this
- * recurses to a limit. Only lines that say something themselves reach the caller.
+ * We keep the text as lines. We find a block (repeat, define) by its end. Then we pass its lines to
+ * the caller once for each value or use, with the current variables replaced. Blocks nest, so this
+ * recurses, up to a limit. The caller gets only lines that are not part of the repetition syntax.
  */
 #include "lab/suite/scenario/lexer.h"
 
@@ -31,7 +31,7 @@ struct var {
 
 struct define {
 	char name[LEXER_WORD_BYTES];
-	uint32_t first, last; /* lines of its body: [first, last) */
+	uint32_t first, last; /* lines of the body: [first, last) */
 };
 
 struct source {
@@ -43,7 +43,7 @@ struct source {
 	struct define defines[MAX_DEFINES];
 	uint32_t n_defines;
 	uint32_t depth;
-	uint64_t left; /* lines that may still be given out */
+	uint64_t left; /* number of lines that we may still pass on */
 	lexer_fn fn;
 	void *user;
 	struct cw_err *err;
@@ -63,7 +63,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Words are cut at blanks; "…" keeps blanks; # ends the line. */
+/* Cuts a line into words. Blanks separate words; "…" keeps blanks; # ends the line. */
 static int cut(const struct source *s, uint32_t line, struct lexer_line *out)
 {
 	const char *p = s->lines[line].at, *end = p + s->lines[line].len;
@@ -113,7 +113,7 @@ static const char *find_var(const struct source *s, const char *name, size_t len
 	return NULL;
 }
 
-/* Replaces each $name of one word. */
+/* Replaces each $name in one word. */
 static int replace(const struct source *s, uint32_t line, char *word)
 {
 	char out[LEXER_WORD_BYTES];
@@ -172,7 +172,7 @@ static int push_var(struct source *s, uint32_t line, const char *name, const cha
 	return 0;
 }
 
-/* The line that closes the block which `open` begins at `line`. */
+/* Finds the line that closes the block. The word `open` begins the block at `line`. */
 static int find_close(const struct source *s, uint32_t line, uint32_t last, const char *open,
 		      const char *close, uint32_t *ret)
 {
@@ -212,7 +212,7 @@ static int give_nested(struct source *s, uint32_t line, uint32_t first, uint32_t
 	return r;
 }
 
-/* repeat NAME in VALUE… */
+/* Passes on the body of: repeat NAME in VALUE… */
 static int give_repeat(struct source *s, uint32_t line, uint32_t close, const struct lexer_line *w)
 {
 	uint32_t mark = s->n_vars;
@@ -244,7 +244,7 @@ static int add_define(struct source *s, uint32_t line, uint32_t close, const str
 	return 0;
 }
 
-/* use NAME [VAR=VALUE]… */
+/* Passes on the body of the definition in: use NAME [VAR=VALUE]… */
 static int give_use(struct source *s, uint32_t line, struct lexer_line *w)
 {
 	uint32_t mark = s->n_vars;
@@ -270,7 +270,7 @@ static int give_use(struct source *s, uint32_t line, struct lexer_line *w)
 	return r < 0 ? r : fail(s, line, EINVAL, "nothing is defined as", w->w[1]);
 }
 
-/* Handles the line at *line and sets *line to the next one. */
+/* Handles the line at *line. Sets *line to the next line to handle. */
 static int give_line(struct source *s, uint32_t *line, uint32_t last, struct lexer_line *w)
 {
 	uint32_t at = *line, close = at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of a scenario file, cut into words, with repeats and definitions expanded
+ * Cuts the lines of a scenario file into words, and expands repeats and definitions
  * (docs/lab/suite.md, "Repetition").
  */
 #pragma once
@@ -13,9 +13,9 @@
 #define LEXER_WORDS_MAX 48u
 #define LEXER_WORD_BYTES 128u
 
-/* One line, variables replaced. */
+/* One line, with its variables replaced. */
 struct lexer_line {
-	unsigned line; /* in the file */
+	unsigned line; /* line number in the file */
 	uint32_t n;
 	char w[LEXER_WORDS_MAX][LEXER_WORD_BYTES];
 };
@@ -23,8 +23,8 @@ struct lexer_line {
 typedef int (*lexer_fn)(void *user, const struct lexer_line *words);
 
 /*
- * Calls fn for each line that is not empty, at most max_lines times. 0, -EINVAL with "file:line: …"
- * in err, -E2BIG, -ENOMEM, or what fn returned.
+ * Calls fn for each line that is not empty, at most max_lines times. 0; -EINVAL with "file:line: …"
+ * in err; -E2BIG; -ENOMEM; or what fn returned.
  */
 int lexer_read(const char *text, size_t len, const char *file, uint64_t max_lines, lexer_fn fn,
 	       void *user, struct cw_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scenario files, line by line (docs/lab/suite.md). */
+/* Reads scenario files, line by line (docs/lab/suite.md). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +128,7 @@ static int read_ranks(struct reader *r)
 	return read_end(r);
 }
 
-/* comm NAME RANKS [by init|split]; comms NAME size N|rest [stride S] [by …] */
+/* Reads: comm NAME RANKS [by init|split], or: comms NAME size N|rest [stride S] [by …] */
 static int read_comm(struct reader *r, bool is_partition)
 {
 	struct suite_family *f = &r->s->families[r->s->n_families];
@@ -166,7 +166,7 @@ static int read_comm(struct reader *r, bool is_partition)
 	return read_end(r);
 }
 
-/* lazy COMM */
+/* Reads: lazy COMM */
 static int read_lazy(struct reader *r)
 {
 	uint32_t family;
@@ -254,7 +254,7 @@ static int read_job_timeout(struct reader *r)
 	return read_end(r);
 }
 
-/* watchdog TIME [of RANKS] [on COMM] */
+/* Reads: watchdog TIME [of RANKS] [on COMM] */
 static int read_watchdog(struct reader *r)
 {
 	struct suite_watchdog *w = &r->s->watchdogs[r->s->n_watchdogs];
@@ -274,7 +274,7 @@ static int read_watchdog(struct reader *r)
 	return read_end(r);
 }
 
-/* launcher [grace TIME] [apart TIME] [saves TIME] */
+/* Reads: launcher [grace TIME] [apart TIME] [saves TIME] */
 static int read_launcher(struct reader *r)
 {
 	struct suite_launcher l = { .is_there = true, .grace_ns = INT64_C(30) * 1000000000 };
@@ -296,7 +296,7 @@ static int read_launcher(struct reader *r)
 	return 0;
 }
 
-/* leader-iteration N */
+/* Reads: leader-iteration N */
 static int read_leader_iteration(struct reader *r)
 {
 	uint64_t n;
@@ -307,7 +307,7 @@ static int read_leader_iteration(struct reader *r)
 	return read_end(r);
 }
 
-/* fast-forward, or fast-forward waits */
+/* Reads: fast-forward, or: fast-forward waits */
 static int read_fast_forward(struct reader *r)
 {
 	const char *w;

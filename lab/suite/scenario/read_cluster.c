@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong with nodes, daemons, clocks and the job as a whole; what machines are like. */
+/* Reads faults of nodes, daemons, clocks and the whole job, and properties of machines. */
 #include <errno.h>
 
 #include "lab/suite/scenario/reader.h"
 
 #define MAX_EVERY 1000u
-/* A quartz clock without NTP is off by less than a hundredth of that. */
+/* The largest drift in ppm. A quartz clock without NTP is off by less than a hundredth of this. */
 #define MAX_DRIFT_PPM 10000u
 #define MAX_AHEAD_NS (INT64_C(366) * 86400 * 1000000000)
-/* Scenarios begin 1,000 s after the machines: no clock is before its own beginning. */
+/*
+ * The most that a clock may be behind. Scenarios begin 1,000 s after the machines, and no clock may
+ * be before its own beginning.
+ */
 #define MAX_BEHIND_NS (INT64_C(900) * 1000000000)
 
-/* The index of the next word in a table; -1 and the word left alone: it is not there. */
+/*
+ * Returns the index of the next word in a table. If the word is not in it, returns -1 and does not
+ * take the word.
+ */
 static int read_one_of(struct reader *r, const char *const *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -20,8 +26,10 @@ static int read_one_of(struct reader *r, const char *const *names, unsigned n)
 	return -1;
 }
 
-/* node NODES at TIME lost|silent|goodbye|killed|suspended|cut [from NODES]|stalled [from NODES]
- * [for TIME] */
+/*
+ * Reads: node NODES at TIME lost|silent|goodbye|killed|suspended|cut [from NODES]|stalled [from
+ * NODES] [for TIME]
+ */
 int read_node_fault(struct reader *r)
 {
 	static const char *const names[] = { "lost",      "silent", "goodbye", "killed",
@@ -47,7 +55,7 @@ int read_node_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
-/* leader at TIME killed|silent|cut|stalled for TIME; leader at TIME anew */
+/* Reads: leader at TIME killed|silent|cut|stalled for TIME, or: leader at TIME anew */
 int read_leader_fault(struct reader *r)
 {
 	static const char *const names[SUITE_LEADER__MAX] = { "killed", "silent", "cut", "stalled",
@@ -70,7 +78,7 @@ int read_leader_fault(struct reader *r)
 		       : 0;
 }
 
-/* digests at TIME late TIME|lost|twice every N [for TIME] */
+/* Reads: digests at TIME late TIME|lost|twice every N [for TIME] */
 int read_digests_fault(struct reader *r)
 {
 	static const char *const names[SUITE_DIGESTS__MAX] = { "late", "lost", "twice" };
@@ -91,7 +99,7 @@ int read_digests_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
-/* alerts at TIME undelivered|muted [for TIME] */
+/* Reads: alerts at TIME undelivered|muted [for TIME] */
 int read_alerts_fault(struct reader *r)
 {
 	static const char *const names[SUITE_ALERTS__MAX] = { "undelivered", "muted" };
@@ -108,7 +116,7 @@ int read_alerts_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
-/* crowd at TIME N [for TIME] */
+/* Reads: crowd at TIME N [for TIME] */
 int read_crowd(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);
@@ -132,7 +140,7 @@ static int read_ahead(struct reader *r, struct suite_machine *m, int sign)
 	return 0;
 }
 
-/* machine NODES ahead TIME|behind TIME|fast PPM|slow PPM|old … */
+/* Reads: machine NODES ahead TIME|behind TIME|fast PPM|slow PPM|old … */
 int read_machine(struct reader *r)
 {
 	struct suite_machine *m = &r->s->machines[r->s->n_machines];
@@ -173,7 +181,7 @@ int read_machine(struct reader *r)
 	return 0;
 }
 
-/* job at TIME cancel|restart */
+/* Reads: job at TIME cancel|restart */
 int read_job_fault(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);
@@ -189,7 +197,7 @@ int read_job_fault(struct reader *r)
 	return read_fault_end(r, f);
 }
 
-/* daemons at TIME restart|stop for TIME; daemons at TIME reload */
+/* Reads: daemons at TIME restart|stop for TIME, or: daemons at TIME reload */
 int read_daemons_fault(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);
@@ -211,7 +219,7 @@ int read_daemons_fault(struct reader *r)
 	return f->for_ns == SUITE_FOREVER ? read_fail(r, "for how long?", NULL) : 0;
 }
 
-/* clock at TIME forward|back TIME */
+/* Reads: clock at TIME forward|back TIME */
 int read_clock_fault(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong with ranks, and what must be said about it. */
+/* Reads faults of ranks, and the expected answers. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ static int read_change(struct reader *r, struct suite_fault *f)
 	}
 }
 
-/* fails [exit [CODE]|block] */
+/* Reads the rest of: fails [exit [CODE]|block] */
 static int read_failure(struct reader *r, struct suite_fault *f)
 {
 	if (read_is(r, "block")) {
@@ -161,7 +161,7 @@ static int kind_of_call(const char *w)
 	return kind > 0 ? kind : read_host_kind(w);
 }
 
-/* fault RANKS at TIME [on COMM [KIND]] ACTION [for TIME] */
+/* Reads: fault RANKS at TIME [on COMM [KIND]] ACTION [for TIME] */
 int read_fault(struct reader *r)
 {
 	struct suite_fault *f = read_new_fault(r);
@@ -194,7 +194,7 @@ static bool is_set_next(const struct reader *r)
 	       !strcmp(w, "even") || !strcmp(w, "every") || !strcmp(w, "not");
 }
 
-/* One more of v, which has SUITE_MAX_ANSWERS. */
+/* Adds an answer to v, which has SUITE_MAX_ANSWERS places. */
 static int read_answer(struct reader *r, uint32_t incident, struct suite_answer *v, uint32_t *n)
 {
 	struct suite_answer *a = &v[*n];
@@ -230,7 +230,7 @@ static int read_answer(struct reader *r, uint32_t incident, struct suite_answer 
 	return 0;
 }
 
-/* postmortem nothing; postmortem CLASS [DETAIL] [RANKS|nobody] [or …] */
+/* Reads: postmortem nothing, or: postmortem CLASS [DETAIL] [RANKS|nobody] [or …] */
 static int read_postmortem(struct reader *r)
 {
 	struct suite_scenario *s = r->s;
@@ -250,7 +250,7 @@ static int read_postmortem(struct reader *r)
 	return read_end(r);
 }
 
-/* expect slow nobody: healthy, and looked at for who comes late. */
+/* Reads: expect slow nobody. The job is healthy, and we check that no rank comes late. */
 static int read_nobody_slow(struct reader *r)
 {
 	r->s->nobody_is_slow = true;
@@ -258,7 +258,7 @@ static int read_nobody_slow(struct reader *r)
 	return read_end(r);
 }
 
-/* expect silence [or …]; expect [notice] CLASS [DETAIL] [RANKS|nobody] [or …] */
+/* Reads: expect silence [or …], or: expect [notice] CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_expect(struct reader *r)
 {
 	if (read_is(r, "postmortem"))
@@ -282,7 +282,7 @@ int read_expect(struct reader *r)
 	return read_end(r);
 }
 
-/* also nothing; also CLASS [DETAIL] [RANKS|nobody] [or …] */
+/* Reads: also nothing, or: also CLASS [DETAIL] [RANKS|nobody] [or …] */
 int read_also(struct reader *r)
 {
 	uint32_t nth = suite_n_incidents(r->s);

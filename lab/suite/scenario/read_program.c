@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: calls, work, and the blocks around them. */
+/* Reads programs: calls, work, and the blocks around them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/suite/scenario/reader.h"
 
-/* A device op of this length is not an op any more. */
+/* A larger count is not a realistic device op any more. */
 #define MAX_COUNT (UINT64_C(1) << 40)
 #define MAX_STREAM 7u
 
@@ -121,7 +121,7 @@ static bool is_in(const struct reader *r, unsigned kind)
 	return r->n_open && r->program->insns[r->open[r->n_open - 1]].kind == kind;
 }
 
-/* The graph that is open, if any. */
+/* Returns the graph whose block is open; NULL = none. */
 static const struct suite_insn *open_graph(const struct reader *r)
 {
 	for (uint32_t i = 0; i < r->n_open; i++)
@@ -169,7 +169,7 @@ static int read_block(struct reader *r, const char *w, struct suite_insn *insn, 
 	return open_block(r, index);
 }
 
-/* Work of the host and the device. */
+/* Reads work of the host or the device. */
 static int read_work(struct reader *r, const char *w, struct suite_insn *insn)
 {
 	static const struct {
@@ -222,7 +222,7 @@ int read_host_kind(const char *w)
 	return -1;
 }
 
-/* What a graph holds has one stream, that of its launch. */
+/* Checks a statement inside a graph. A graph has one stream, which its launch names. */
 static int check_in_graph(struct reader *r, const struct suite_insn *graph, struct suite_insn *insn)
 {
 	bool is_call = insn->kind == SUITE_CALL && cw_op_is_collective(insn->call.kind);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranks come with: the library, its variables, and what they are told of a comm. */
+/*
+ * Reads properties of ranks: the library, its variables, and the size of a comm that they were
+ * told.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +27,7 @@ static int finish_trait(struct reader *r)
 	return read_end(r);
 }
 
-/* nccl RANKS MAJOR.MINOR.PATCH */
+/* Reads: nccl RANKS MAJOR.MINOR.PATCH */
 int read_version(struct reader *r)
 {
 	struct suite_trait *t = new_trait(r, SUITE_VERSION);
@@ -41,7 +44,7 @@ int read_version(struct reader *r)
 	return finish_trait(r);
 }
 
-/* environment RANKS NUMBER|own */
+/* Reads: environment RANKS NUMBER|own */
 int read_environment(struct reader *r)
 {
 	struct suite_trait *t = new_trait(r, SUITE_ENVIRONMENT);
@@ -55,7 +58,7 @@ int read_environment(struct reader *r)
 	return finish_trait(r);
 }
 
-/* starts RANKS after|within TIME */
+/* Reads: starts RANKS after|within TIME */
 int read_starts(struct reader *r)
 {
 	struct suite_trait *t = new_trait(r, SUITE_STARTS);
@@ -73,7 +76,7 @@ int read_starts(struct reader *r)
 	return finish_trait(r);
 }
 
-/* told RANKS COMM NUMBER */
+/* Reads: told RANKS COMM NUMBER */
 int read_told(struct reader *r)
 {
 	struct suite_trait *t = new_trait(r, SUITE_SIZE);

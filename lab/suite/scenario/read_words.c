@@ -67,7 +67,7 @@ static int read_number(const char **p, uint32_t *ret)
 	return 0;
 }
 
-/* "0-3,7,12-" */
+/* Parses ranges such as "0-3,7,12-". */
 static int parse_ranges(const char *p, struct suite_set *set)
 {
 	for (;; p++) {
@@ -90,7 +90,10 @@ static int parse_ranges(const char *p, struct suite_set *set)
 	}
 }
 
-/* "all", "odd", "even", "3", "0-3,7", "every 4" or "every 4 from 1", each also after "not". */
+/*
+ * Reads a set: "all", "odd", "even", "3", "0-3,7", "every 4" or "every 4 from 1", each also after
+ * "not".
+ */
 int read_set(struct reader *r, struct suite_set *ret)
 {
 	struct suite_set set = { 0 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A labelled scenario: a job, what its ranks do, what goes wrong, and what must be said about it.
- * docs/lab/suite.md describes the text it is read from.
+ * A labelled scenario: a job, what its ranks do, what goes wrong, and the expected answers.
+ * docs/lab/suite.md describes the text from which we read it.
  *
- * Plain data with fixed limits, so that a hostile file can cost no more than the limits say. Sets
- * of ranks are kept as written, not resolved, so that a job can be scaled
- * (cw_suite_scenario_scale()).
+ * Plain data with fixed limits, so that a hostile file can cost no more than the limits say. We
+ * keep sets of ranks as written, not resolved, so that cw_suite_scenario_scale() can scale a job.
  */
 #pragma once
 
@@ -33,10 +32,10 @@
 #define SUITE_NONE UINT32_MAX
 #define SUITE_FOREVER INT64_MAX
 
-/* When a member's part of a collective ends. */
+/* The rule by which a member's part of a collective ends. */
 enum suite_completion {
-	SUITE_BARRIER = 0, /* once all members have come, for all at once */
-	SUITE_NCCL,        /* as NCCL's device code does it: lab/vjob/cluster_flow.c */
+	SUITE_BARRIER = 0, /* all parts end together, once all members have come */
+	SUITE_NCCL,        /* as in NCCL's device code; see lab/vjob/cluster_flow.c */
 };
 
 enum suite_layout {
@@ -50,7 +49,7 @@ enum suite_layout {
 };
 
 struct suite_range {
-	uint32_t first, last; /* last = SUITE_NONE: to the last rank */
+	uint32_t first, last; /* last = SUITE_NONE: up to the last rank */
 };
 
 struct suite_set {
@@ -62,21 +61,21 @@ struct suite_set {
 
 enum suite_made { SUITE_AT_START = 0, SUITE_BY_INIT, SUITE_BY_SPLIT };
 
-/* One comm over a set of ranks, or the comms that cut all ranks into parts of equal size. */
+/* One comm over a set of ranks, or the comms that divide all ranks into parts of equal size. */
 struct suite_family {
 	char name[SUITE_NAME];
 	bool is_partition;
-	struct suite_set set; /* of a lone comm */
+	struct suite_set set; /* ranks of a comm that is not part of a partition */
 	uint32_t size,
-		stride; /* of a partition; size 0 = as many as there are (n_ranks / stride) */
+		stride; /* of a partition; size 0 = as many ranks as there are (n_ranks / stride) */
 	enum suite_made made;
-	bool is_lazy; /* connections are made by the first call that needs them, which waits */
+	bool is_lazy; /* the first call that needs connections makes them, and waits */
 };
 
 enum suite_peer {
 	SUITE_PEER_NONE = 0,
 	SUITE_PEER_NUMBER, /* a comm rank */
-	SUITE_PEER_NEXT,   /* none after the last */
+	SUITE_PEER_NEXT,   /* no peer after the last rank */
 	SUITE_PEER_PREV,
 	SUITE_PEER_RING_NEXT,
 	SUITE_PEER_RING_PREV,
@@ -90,35 +89,37 @@ struct suite_call {
 	uint8_t peer_kind; /* enum suite_peer */
 	int32_t root, peer;
 	uint64_t count;
-	uint32_t family; /* the comm's */
-	uint32_t child;  /* family that a split makes, or SUITE_NONE */
+	uint32_t family; /* family of the comm */
+	uint32_t child;  /* family that a split makes; SUITE_NONE = not a split */
 	uint32_t stream;
-	int64_t takes_ns; /* on the device; 0 = by its size */
+	int64_t takes_ns; /* time on the device; 0 = by its size */
 };
 
 enum suite_insn_kind {
 	SUITE_CALL,
-	SUITE_WORK,    /* host, uses the CPU */
-	SUITE_IO,      /* host, reads or writes files */
-	SUITE_CHILD,   /* host waits for a child that works */
-	SUITE_SLEEP,   /* host, no sign of work */
+	SUITE_WORK,    /* the host uses the CPU */
+	SUITE_IO,      /* the host reads or writes files */
+	SUITE_CHILD,   /* the host waits for a child that works */
+	SUITE_SLEEP,   /* the host sleeps and shows no sign of work */
 	SUITE_COMPUTE, /* a kernel on a stream */
-	SUITE_SYNC,    /* host spins until its device, or a stream of it, is idle */
-	SUITE_WAIT,    /* the same, asleep */
+	SUITE_SYNC,    /* the host spins until its device, or one of its streams, is idle */
+	SUITE_WAIT,    /* like SUITE_SYNC, but the host sleeps */
 	SUITE_LOOP,    /* n times; 0 = for ever */
-	SUITE_EVERY,   /* in each n-th iteration of the innermost loop */
-	SUITE_ONLY,    /* on these ranks */
+	SUITE_EVERY,   /* a block for each n-th iteration of the innermost loop */
+	SUITE_ONLY,    /* a block for only these ranks */
 	SUITE_GROUP,
-	SUITE_GRAPH, /* a CUDA graph of what is in it, launched on stream n */
-	SUITE_END,   /* of the block that began at `other` */
+	SUITE_GRAPH, /* a CUDA graph of the block's contents, launched on stream n */
+	SUITE_END,   /* end of the block that began at `other` */
 	SUITE_EXIT,
-	SUITE_SIGTERM, /* the launcher ends the whole job, this program says so */
+	SUITE_SIGTERM, /* the program itself makes the launcher end the whole job */
 };
 
 struct suite_insn {
 	uint8_t kind;   /* enum suite_insn_kind */
-	uint32_t other; /* of a block: its end, and the other way round */
-	/* Iterations, exit code, stream (SUITE_NONE: all); of SUITE_SLEEP: enum cw_host_wait. */
+	uint32_t other; /* index of a block's end or, at the end, of its beginning */
+	/*
+	 * Iterations, exit code or stream (SUITE_NONE = all). For SUITE_SLEEP: enum cw_host_wait.
+	 */
 	uint32_t n;
 	int64_t ns;
 	union {
@@ -134,8 +135,8 @@ struct suite_program {
 };
 
 enum suite_action {
-	SUITE_BLOCK, /* the host stands still outside NCCL */
-	SUITE_SPIN,  /* busy, gets nowhere */
+	SUITE_BLOCK, /* the host is idle outside NCCL */
+	SUITE_SPIN,  /* the host is busy, but makes no progress */
 	SUITE_BUSY_IO,
 	SUITE_BUSY_CHILD,
 	SUITE_EXIT_NOW,
@@ -147,54 +148,54 @@ enum suite_action {
 	SUITE_SKIP,
 	SUITE_ADD,
 	SUITE_CHANGE,
-	SUITE_SWAP,   /* this call and the next change places */
-	SUITE_SLOW,   /* each call comes this much later */
+	SUITE_SWAP,   /* this call and the next one change places */
+	SUITE_SLOW,   /* each call comes later by a fixed time */
 	SUITE_STUCK,  /* a kernel that never ends, on the call's stream */
-	SUITE_WEDGE,  /* the collective does not complete though everybody has come */
-	SUITE_BLIND,  /* no data of the rank */
+	SUITE_WEDGE,  /* the collective does not complete, though all members have come */
+	SUITE_BLIND,  /* there are no data of the rank */
 	SUITE_FAILS,  /* the call returns an error; field: enum suite_failed, value: exit code */
-	SUITE_ERRORS, /* its comm has an asynchronous error, from that time on */
+	SUITE_ERRORS, /* its comm has an asynchronous error from that time on */
 	SUITE_NODE_LOST,
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
-	SUITE_NODE_KILLED,     /* its daemon, which begins again afterwards */
-	SUITE_NODE_SUSPENDED,  /* the machine with all on it, as while it is moved */
-	SUITE_DAEMONS_RESTART, /* all of them, the leader too: what they remembered is gone */
-	SUITE_DAEMONS_STOP,    /* all stand still and go on with what they knew */
+	SUITE_NODE_KILLED,     /* its daemon is killed, and starts again afterwards */
+	SUITE_NODE_SUSPENDED,  /* the machine is suspended with all its processes, then goes on */
+	SUITE_DAEMONS_RESTART, /* all daemons, and so the leader: they lose their memory */
+	SUITE_DAEMONS_STOP,    /* all daemons stand still, then go on with their old knowledge */
 	SUITE_CLOCK,           /* the wall clock is set; value: ns, as int64_t */
 	SUITE_CANCEL,          /* the job gets SIGTERM */
-	SUITE_RESTART,         /* … and is started again */
-	/* Between daemons; nothing happens to ranks. */
-	SUITE_NODE_CUT,     /* connections of these nodes with those in `others` break */
-	SUITE_NODE_STALLED, /* … carry nothing; what was sent arrives afterwards */
-	SUITE_LEADER,       /* befalls the node that leads the job then; value: enum suite_leader */
-	SUITE_DIGESTS,      /* each value-th on its way; field: enum suite_digests */
-	SUITE_ALERTS,       /* on their way to people; value: enum suite_alerts */
+	SUITE_RESTART,         /* the job gets SIGTERM and is started again */
+	/* Faults between daemons, which do not affect ranks. */
+	SUITE_NODE_CUT,     /* connections between these nodes and those in `others` break */
+	SUITE_NODE_STALLED, /* these connections carry nothing; old messages arrive afterwards */
+	SUITE_LEADER,       /* strikes the node that then leads the job; value: enum suite_leader */
+	SUITE_DIGESTS,      /* strikes each value-th digest in transit; field: enum suite_digests */
+	SUITE_ALERTS,       /* strikes alerts on their way to users; value: enum suite_alerts */
 	SUITE_RELOAD,       /* daemons read their configuration again */
 	SUITE_CROWD,        /* another user starts `value` jobs on all nodes */
 	SUITE_ACTION__MAX,
 };
 
-/* What befalls the node that leads. */
+/* The faults of the node that leads. */
 enum suite_leader {
-	SUITE_LEADER_KILLED, /* its daemon, which begins again afterwards */
-	SUITE_LEADER_SILENT, /* its daemon is stopped and goes on afterwards */
+	SUITE_LEADER_KILLED, /* its daemon is killed, and starts again afterwards */
+	SUITE_LEADER_SILENT, /* its daemon is stopped, and goes on afterwards */
 	SUITE_LEADER_CUT,
 	SUITE_LEADER_STALLED,
-	SUITE_LEADER_ANEW, /* it forgets the jobs it leads; its daemon runs on */
+	SUITE_LEADER_ANEW, /* it forgets the jobs that it leads, but its daemon runs on */
 	SUITE_LEADER__MAX,
 };
 
 enum suite_digests {
-	SUITE_DIGESTS_LATE, /* by late_ns: later ones overtake it */
+	SUITE_DIGESTS_LATE, /* they arrive late by late_ns, so later ones overtake them */
 	SUITE_DIGESTS_LOST,
 	SUITE_DIGESTS_TWICE,
 	SUITE_DIGESTS__MAX,
 };
 
 enum suite_alerts {
-	SUITE_ALERTS_UNDELIVERED, /* nobody answers where they are sent */
-	SUITE_ALERTS_MUTED,       /* somebody has muted the job */
+	SUITE_ALERTS_UNDELIVERED, /* the receiver does not answer */
+	SUITE_ALERTS_MUTED,       /* a user has muted the job */
 	SUITE_ALERTS__MAX,
 };
 
@@ -208,88 +209,91 @@ enum suite_field {
 	SUITE_FIELD_PEER,
 };
 
-/* What a host does whose call has failed. */
+/* What a host does after its call has failed. */
 enum suite_failed {
 	SUITE_FAILED_GOES_ON,
 	SUITE_FAILED_EXITS,
-	SUITE_FAILED_STANDS, /* it does not come out of what it does then */
+	SUITE_FAILED_STANDS, /* it blocks for ever afterwards */
 };
 
-/* Of them a leader has no place for more than a third. */
+/* The most jobs of a crowd. A leader has places for no more than a third of them. */
 #define SUITE_MAX_CROWD 4096u
 
 struct suite_fault {
 	struct suite_set set; /* ranks; nodes for SUITE_NODE_* */
 	int64_t at_ns;
-	uint32_t family; /* at the first call on it from at_ns on; SUITE_NONE = on any */
-	uint8_t op_kind; /* … of this kind; CW_OP_NONE = any */
+	uint32_t family; /* the comm whose first call from at_ns on is struck; SUITE_NONE = any */
+	uint8_t op_kind; /* kind of that call; CW_OP_NONE = any */
 	uint8_t action;  /* enum suite_action */
 	uint8_t field;   /* enum suite_field */
-	uint8_t wait;    /* of SUITE_BLOCK: enum cw_host_wait */
-	int64_t for_ns;  /* how long; SUITE_FOREVER */
-	uint64_t value;  /* of the field; exit code; signal */
-	int64_t late_ns; /* of SUITE_DIGESTS_LATE */
-	/* Nodes, of SUITE_NODE_CUT and SUITE_NODE_STALLED. */
+	uint8_t wait;    /* for SUITE_BLOCK: enum cw_host_wait */
+	int64_t for_ns;  /* its duration, or SUITE_FOREVER */
+	uint64_t value;  /* value of the field, exit code, or signal */
+	int64_t late_ns; /* for SUITE_DIGESTS_LATE */
+	/* For SUITE_NODE_CUT and SUITE_NODE_STALLED: the nodes at the other end. */
 	struct suite_set others;
 };
 
-/* What befalls daemons and what they send to each other, and no rank. */
+/* True if the fault strikes daemons or their messages to each other, and no rank. */
 static inline bool suite_fault_is_between_daemons(const struct suite_fault *f)
 {
 	return f->action >= SUITE_NODE_CUT;
 }
 
-/* How nodes are from the beginning on. The last line that has a node counts for each field. */
+/*
+ * Properties of nodes from the beginning on. If several lines name a node, the last one counts for
+ * each field.
+ */
 struct suite_machine {
-	struct suite_set set; /* of nodes */
-	bool is_old;          /* its daemon is of the version before */
+	struct suite_set set; /* nodes */
+	bool is_old;          /* its daemon has the previous version */
 	bool has_ahead, has_drift;
-	int64_t ahead_ns;  /* its clocks */
-	int32_t drift_ppm; /* they run so much faster */
+	int64_t ahead_ns;  /* how far its clocks are ahead */
+	int32_t drift_ppm; /* how much faster its clocks run */
 };
 
-/* What ranks came with. The last line that has a rank counts. */
+/* A property that ranks start with. If several lines name a rank, the last one counts. */
 enum suite_trait_kind {
-	SUITE_VERSION,     /* of NCCL, as it numbers itself */
-	SUITE_ENVIRONMENT, /* a number for the values of NCCL_* variables; SUITE_OWN = no other's */
-	SUITE_SIZE,        /* how many members they are told that a comm has */
-	SUITE_STARTS,      /* ns after the others, at most; */
-	SUITE_STARTS_AT,   /* … exactly */
+	SUITE_VERSION,     /* version of NCCL, as NCCL encodes it */
+	SUITE_ENVIRONMENT, /* number for the NCCL_* variables; SUITE_OWN = unlike any other */
+	SUITE_SIZE,        /* the number of members of a comm that the ranks were told */
+	SUITE_STARTS,      /* they start at most this many ns after the others */
+	SUITE_STARTS_AT,   /* they start exactly this many ns after the others */
 };
 #define SUITE_OWN UINT64_MAX
 
 struct suite_trait {
 	struct suite_set set;
 	uint8_t kind;    /* enum suite_trait_kind */
-	uint32_t family; /* of SUITE_SIZE */
+	uint32_t family; /* for SUITE_SIZE */
 	uint64_t value;
 };
 
 struct suite_answer {
 	uint8_t verdict_class; /* enum cw_class */
-	uint8_t incident;      /* which of those expected; answers are in this order */
+	uint8_t incident;      /* index of the expected incident; answers are in this order */
 	uint8_t detail;        /* enum cw_detail; CW_DETAIL_NONE = any */
-	bool is_notice;        /* a notice is expected, and no page */
-	bool has_culprits;     /* false: any */
-	bool is_nobody;        /* culprits: none */
+	bool is_notice;        /* we expect a notice, and no page */
+	bool has_culprits;     /* false: any culprits are right */
+	bool is_nobody;        /* there must be no culprits */
 	struct suite_set culprits;
 };
 
 #define SUITE_MAX_WATCHDOGS 4u
 
-/* A rank of the set aborts once a call of its on the comm has been open for so long. */
+/* A rank of the set aborts if one of its calls on the comm stays open for this long. */
 struct suite_watchdog {
 	struct suite_set set;
 	uint32_t family; /* SUITE_NONE = any */
 	int64_t after_ns;
 };
 
-/* Who started the ranks, and ends those that are left once one has failed. */
+/* The launcher that started the ranks. After a rank has failed, it ends the others. */
 struct suite_launcher {
 	bool is_there;
-	int64_t grace_ns; /* from SIGTERM to SIGKILL */
-	int64_t apart_ns; /* until the launchers of other nodes know */
-	int64_t saves_ns; /* what a rank still does once it is asked to end */
+	int64_t grace_ns; /* time from SIGTERM to SIGKILL */
+	int64_t apart_ns; /* time until the launchers of other nodes know of a failure */
+	int64_t saves_ns; /* time that a rank still works after the request to end */
 };
 
 struct suite_scenario {
@@ -298,37 +302,41 @@ struct suite_scenario {
 	unsigned line;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	uint32_t per_process;    /* ranks that a process is: one for each device that it drives */
+	uint32_t per_process;    /* ranks of a process, one for each device that it drives */
 	uint32_t policy;         /* enum cw_policy */
 	bool has_no_progress;    /* no progress words */
-	bool is_recorded;        /* by agents' own code, where the pipeline goes through digests */
-	bool is_usual_wait;      /* its rank waits as those of healthy jobs may; counted only */
-	bool is_whole;           /* watched to its end, whatever is told meanwhile */
-	bool is_fast_forwarding; /* healthy stretches are shown in part, then left out */
-	bool is_fast_forwarding_waits; /* … and those of a wait in which nothing happens */
+	bool is_recorded;        /* the agents' own code records it, if the pipeline uses digests */
+	bool is_usual_wait;      /* its wait is like those of healthy jobs; only counted */
+	bool is_whole;           /* we watch it to its end, whatever the reports are */
+	bool is_fast_forwarding; /* we show parts of healthy stretches and skip the rest */
+	bool is_fast_forwarding_waits; /* we skip most of a wait in which nothing changes */
 	uint8_t completion;            /* enum suite_completion */
-	int64_t run_ns;                /* how long it is watched */
-	uint32_t seed;                 /* of the instants at which ranks are looked at */
+	int64_t run_ns;                /* for how long we watch it */
+	uint32_t seed;                 /* seed of the instants at which ranks are sampled */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
-	bool is_alone; /* watched beyond the first alert: nothing else may be said */
+	bool is_alone; /* we watch beyond the first alert: there must be no other */
 	uint32_t n_machines;
 	struct suite_trait traits[SUITE_MAX_TRAITS];
 	struct suite_machine machines[SUITE_MAX_MACHINES];
 	struct suite_family families[SUITE_MAX_FAMILIES];
 	struct suite_program programs[SUITE_MAX_PROGRAMS];
 	struct suite_fault faults[SUITE_MAX_FAULTS];
-	struct suite_answer answers[SUITE_MAX_ANSWERS]; /* the first of each incident is the
-							 * expected one; 0 = silence */
-	bool nobody_is_slow;        /* silence, and nobody comes late at the end */
-	bool may_be_silent;         /* … or nothing at all: "expect silence or …" */
-	bool has_no_notices;        /* as with notices = false */
-	uint32_t iteration_members; /* memberships that a leader evaluates at once; 0 = default */
-	int64_t job_timeout_ns; /* the job's own watchdog ends it after so long; 0 = it has none */
-	/* What is said of the job when it has died; of each, any one of them. 0 = anything. */
+	/* The first of each incident is the expected one; n_answers = 0: silence. */
+	struct suite_answer answers[SUITE_MAX_ANSWERS];
+	bool nobody_is_slow; /* we expect silence, and no rank that comes late at the end */
+	bool may_be_silent;  /* silence is right, too: "expect silence or …" */
+	bool has_no_notices; /* like notices = false */
+	/* Memberships that a leader evaluates at once; 0 = the default. */
+	uint32_t iteration_members;
+	int64_t job_timeout_ns; /* time-out of the job's own watchdog; 0 = it has none */
+	/*
+	 * The answers for the post-mortem. Any one of them is right; 0 answers = any post-mortem is
+	 * right.
+	 */
 	uint32_t n_postmortems;
 	struct suite_answer postmortems[SUITE_MAX_ANSWERS];
-	bool has_no_postmortem; /* … nothing */
-	/* How jobs end that nobody ends from outside; all 0 = they do not. */
+	bool has_no_postmortem; /* there must be no post-mortem */
+	/* How jobs end by themselves. All 0 = they do not. */
 	uint32_t n_watchdogs;
 	struct suite_watchdog watchdogs[SUITE_MAX_WATCHDOGS];
 	struct suite_launcher launcher;
@@ -339,13 +347,15 @@ static inline bool suite_expects_postmortem(const struct suite_scenario *s)
 	return s->n_postmortems || s->has_no_postmortem;
 }
 
-/* How many are expected; several are watched for beyond the first alert. */
+/*
+ * Returns the number of expected incidents. If there are several, we watch beyond the first alert.
+ */
 static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
 {
 	return s->n_answers ? s->answers[s->n_answers - 1].incident + 1u : 0;
 }
 
-/* A rank keeps others waiting for ever, by itself: it is alive, and does not come. */
+/* True if a rank by itself keeps others waiting for ever: it is alive, and does not come. */
 static inline bool suite_is_hanging_wait(const struct suite_scenario *s)
 {
 	const struct suite_answer *a = s->n_answers       ? s->answers
@@ -357,39 +367,44 @@ static inline bool suite_is_hanging_wait(const struct suite_scenario *s)
 		     (a->verdict_class == CW_CLASS_INIT_STUCK && !a->is_nobody));
 }
 
-/* What is told of an incident before all is a notice: nobody may be paged for it. */
+/* True if the expected answer is a notice, so no user may be paged. */
 static inline bool suite_expects_notice(const struct suite_scenario *s)
 {
 	return s->n_answers && s->answers[0].is_notice;
 }
 
-/* Silence is what is expected, or nothing but notices. */
+/* True if the expected answer is silence, or only notices. */
 static inline bool suite_is_control(const struct suite_scenario *s)
 {
 	return !s->n_answers || s->may_be_silent || suite_expects_notice(s);
 }
 
-/* Owned by the reader; holds during the call only. Negative return stops the reading. */
+/*
+ * Receives one scenario, which is owned by the reader and valid during the call. A negative result
+ * stops the reading.
+ */
 typedef int (*suite_scenario_fn)(void *user, const struct suite_scenario *s);
 
 /*
- * Reads scenarios from `text` (need not end in NUL) and hands each to fn, repeats expanded. At most
- * max_lines lines, counted after expansion. 0, -EINVAL with "file:line: what is wrong" in err,
- * -E2BIG past a limit, -ENOMEM, or what fn returned.
+ * Reads scenarios from `text`, which need not end in NUL, and passes each to fn, repeats expanded.
+ * Reads at most max_lines lines, counted after expansion. 0; -EINVAL with "file:line: what is
+ * wrong" in err; -E2BIG past a limit; -ENOMEM; or what fn returned.
  */
 int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
 		       suite_scenario_fn fn, void *user, struct cw_err *err);
 
-/* The same for a file, or for all *.scn of a directory, by name. */
+/* Like cw_suite_read_text(), but for a file, or for all *.scn of a directory, in order of name. */
 int cw_suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err);
 
 bool cw_suite_set_has(const struct suite_set *set, uint32_t rank);
 
-/* The whole job times k; false and untouched where it is too large, or ranks would have no program.
+/*
+ * Multiplies the whole job by k. If it would be too large, or ranks would have no program, returns
+ * false and changes nothing.
  */
 bool cw_suite_scenario_scale(struct suite_scenario *s, uint32_t k);
 
-/* "dp", "tp_dp", … */
+/* Returns the name of a layout, such as "dp" or "tp_dp". */
 const char *suite_layout_name(unsigned layout);
 
 #define SUITE_MAX_LINES 4000000u
