@@ -146,8 +146,9 @@ int cluster_run(struct cluster *c, int64_t until_ns)
 /* ---- construction ---- */
 
 /*
- * The rank's comm of a family, by its index in the family, and its place; false: none. Callers pass
- * ranks in order; *filled: the number of ranks in a lone comm so far.
+ * Finds the rank's comm of a family, by its index in the family, and its place in it. False if the
+ * rank is in no comm. Callers pass ranks in order. *filled is the number of ranks in a lone comm so
+ * far.
  */
 static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *filled,
 		     uint32_t *ret_comm, uint32_t *ret_place)
@@ -268,7 +269,10 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 	return 0;
 }
 
-/* Nodes sample their ranks at different instants, and ranks of one node up to 250 ms apart. */
+/*
+ * Makes the nodes. They sample their ranks at different instants, and ranks of one node up to 250
+ * ms apart.
+ */
 static int make_nodes(struct cluster *c)
 {
 	uint32_t n = (c->s->n_ranks + c->s->per_node - 1) / c->s->per_node;
@@ -282,7 +286,9 @@ static int make_nodes(struct cluster *c)
 		int64_t phase = (int64_t)cluster_random(c, 1000) * MS;
 
 		(void)snprintf(node->name, sizeof(node->name), "node-%u", i);
-		/* Unused: but without this draw, all later draws would change. */
+		/*
+		 * We do not use this number. But without this draw, all later draws would change.
+		 */
 		(void)cluster_random(c, 30);
 		for (uint32_t r = i * c->s->per_node;
 		     r < (i + 1) * c->s->per_node && r < c->s->n_ranks; r++) {

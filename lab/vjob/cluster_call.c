@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL calls of the host, and the agent's notes about each. */
+/* NCCL calls of the host, and what the agent notes about each call. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static uint64_t bytes_of(const struct suite_call *call)
 	return call->count * cw_dtype_bytes(call->dtype);
 }
 
-/* The agent's hash (agent/ops/p2p.c). */
+/* Computes a hash like the agent's (agent/ops/p2p.c). */
 static uint64_t further_hash(uint64_t count, uint64_t hash, uint64_t bytes)
 {
 	return cw_hash_commit(count ? hash : CW_HASH_INIT, cw_hash_mix64(bytes));
@@ -59,7 +59,7 @@ static void count_p2p(struct member *m, struct cw_op *op)
 	}
 }
 
-/* All ops of one launch of a graph have one number. */
+/* Notes the number of the call. All ops of one launch of a graph have the same number. */
 static void note_place(const struct rank *r, struct member *m)
 {
 	m->calls += !r->launch || m->launch != r->launch;
@@ -72,7 +72,10 @@ static int64_t later_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A call right after another (twice, swapped) still takes its host's time. */
+/*
+ * Returns the time of a call. A call right after another one (twice, swapped) still takes its host
+ * some time.
+ */
 static int64_t call_time(const struct rank *r, bool is_grouped)
 {
 	if (r->c->now_ns > r->call_ns)
@@ -80,7 +83,7 @@ static int64_t call_time(const struct rank *r, bool is_grouped)
 	return r->call_ns + (is_grouped ? 1 : CALL_NS);
 }
 
-/* Notes the op as the agent does, numbers included. */
+/* Notes the op as the agent does, including its numbers. */
 static struct cw_op *note_op(struct rank *r, struct member *m, const struct suite_call *call,
 			     int32_t peer, uint64_t group)
 {
@@ -111,7 +114,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	m->moved_ns = r->c->now_ns;
 	if (cw_op_blocks_host(call->kind)) {
 		op->progress = CW_PROGRESS_UNKNOWN;
-		op->flags |= CW_OPF_NO_COUNT; /* agents note it, too */
+		op->flags |= CW_OPF_NO_COUNT; /* agents set this flag, too */
 	} else if (cw_op_is_p2p(call->kind)) {
 		count_p2p(m, op);
 	} else if (call->count == 0 || m->comm->nranks < 2) {
@@ -125,7 +128,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	return op;
 }
 
-/* The calls of an item return: the history grows by one step. */
+/* Notes that the calls of an item return. The history grows by one step. */
 static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 {
 	uint64_t sum = 0, before = m->returned;
@@ -161,7 +164,7 @@ static void launch(struct rank *r, struct item *item)
 	device_enqueue(item);
 }
 
-/* Launches one item; waits if the device has no room. */
+/* Launches one item. Waits if the device has no room. */
 static void launch_ops(struct rank *r, struct member *m, uint64_t first_op, uint32_t n,
 		       const struct suite_call *call)
 {
@@ -212,7 +215,9 @@ void call_resume(struct rank *r)
 	record_return(r);
 }
 
-/* The comm rank of a send's or receive's peer; -1 = none: skip the call. */
+/*
+ * Returns the comm rank of the peer of a send or receive; -1 = there is no peer, so skip the call.
+ */
 static int32_t peer_of(const struct member *m, const struct suite_call *call)
 {
 	const struct suite_comm_slot slot = { .place = m->comm_rank, .nranks = m->comm->nranks };
@@ -220,7 +225,7 @@ static int32_t peer_of(const struct member *m, const struct suite_call *call)
 	return (int32_t)suite_peer(call, &slot);
 }
 
-/* Notes the op or ops of one call; returns their number. */
+/* Notes the ops of one call, and returns their number. */
 static uint32_t note_call(struct rank *r, struct member *m, const struct suite_call *call,
 			  uint64_t group)
 {
@@ -316,7 +321,7 @@ void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool 
 
 /* ---- calls that wait for all members ---- */
 
-/* The duration after all members have entered. */
+/* Returns how long the call takes after all members have entered. */
 static int64_t barrier_takes_ns(const struct comm *comm, uint32_t kind)
 {
 	if (kind == 0 && trait_sizes_differ(comm))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints of a member's rolling hash, kept as agents keep them and reported as daemons
- * report them.
+ * Checkpoints of a member's rolling hash. We keep them like agents, and report them like daemons.
  */
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
@@ -17,5 +16,6 @@ void checkpoint_note(struct member *m, uint64_t before)
 
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
-	(void)cw_checkpoints_newest(m->checkpoints, ret); /* the rest stays empty */
+	/* Entries that it does not fill stay empty. */
+	(void)cw_checkpoints_newest(m->checkpoints, ret);
 }

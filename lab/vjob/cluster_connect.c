@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lazy connections. Since 2.22 NCCL connects for a collective at its first launch (src/group.cc,
- * ncclPrepareTasksAndCollPreconnectFunc() with NCCL_RUNTIME_CONNECT); for a send or receive it
- * always did (ncclP2PPreconnectFunc(), ncclTransportP2pSetup() in src/transport.cc). The call does
- * not return before the other side has come, too: a host that could have run ahead is stuck in it.
+ * ncclPrepareTasksAndCollPreconnectFunc() with NCCL_RUNTIME_CONNECT). For a send or receive it
+ * always did so (ncclP2PPreconnectFunc(), ncclTransportP2pSetup() in src/transport.cc). The call
+ * does not return before the other side has come, too. So a host that could have run ahead is stuck
+ * in it.
  */
 #include "lab/vjob/cluster_state.h"
 
@@ -27,7 +28,7 @@ bool connect_is_needed(const struct item *item)
 	return false;
 }
 
-/* True if its process answers. */
+/* True if the rank's process answers. */
 static bool answers(const struct rank *r)
 {
 	return !r->ended_ns && !r->is_frozen;
@@ -102,7 +103,7 @@ void connect_wait(struct rank *r, struct item *item)
 	r->waiting = item;
 	r->connecting = item->m;
 	r->host = HOST_LAUNCH;
-	/* On an idle stream the device reaches the op before the call at once. */
+	/* If the stream is idle, the device reaches the op at once, before the call returns. */
 	if (!r->streams[item->stream])
 		device_note_reached(item);
 	connect_step(item->m->comm);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices. Streams are queues; the device reaches an op at the head of its stream. The op
- * completes when the necessary members have reached it too: all of them at once here, or as its
- * data move (cluster_flow.c).
+ * Devices. Streams are queues, and the device reaches an op at the head of its stream. The op
+ * completes when the necessary members have reached it, too. Here all members complete at once. In
+ * cluster_flow.c they complete as the data move.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct cw_op *member_op(struct member *m, uint64_t op_index)
 	return &m->ring[op_index & (RING - 1)].op;
 }
 
-/* True if the op is complete, or needs no work of the device. */
+/* True if the op is complete, or if it needs no work of the device. */
 static bool is_closed(const struct cw_op *op)
 {
 	if (cw_op_blocks_host(op->kind))
@@ -73,9 +73,9 @@ static uint64_t size_of(const struct cw_op *op)
 }
 
 /*
- * All members have come. With another kind or root, no member finishes. With another size, only
- * members that expect the least finish. With another dtype or operator, the only effect is
- * wrong data.
+ * Called when all members have come. If one has another kind or root, no member finishes. If one
+ * has another size, only members that expect the least finish. If one has another dtype or
+ * operator, the only effect is wrong data.
  */
 static void settle(struct comm *comm, struct slot *slot)
 {
@@ -135,7 +135,10 @@ static struct half **find_half(struct comm *comm, uint32_t me, uint32_t peer, ui
 	return NULL;
 }
 
-/* A receive that expects more than its send never finishes; the sender is done. */
+/*
+ * Matches a send with a receive. If the receive expects more than the send has, it never finishes,
+ * but the sender is done.
+ */
 static void match(struct half *h, struct item *item, const struct cw_op *op)
 {
 	bool is_send = op->kind == CW_OP_SEND;
@@ -202,7 +205,7 @@ static void reach_ops(struct item *item)
 
 	m->in_flight = item;
 	m->moved_ns = now;
-	/* all of them first, because an op of the group may complete another one */
+	/* Mark all ops first, because an op of the group may complete another one. */
 	device_note_reached(item);
 	if (item->rank->c->s->completion == SUITE_NCCL) {
 		flow_begin(item);
@@ -220,14 +223,17 @@ static void reach_ops(struct item *item)
 	}
 }
 
-/* A comm's ops run in the order of their launches, on any streams. */
+/*
+ * True if the item is next on its comm. A comm's ops run in the order of their launches, on any
+ * streams.
+ */
 static bool is_its_turn(const struct item *item)
 {
 	return !item->m->in_flight && item->m->first_open >= item->first_op;
 }
 
 /*
- * Starts the head of a stream, unless an earlier op of its comm is still waiting on another stream.
+ * Starts the head of a stream, unless an earlier op of the same comm still waits on another stream.
  */
 static void try_reach(struct item *item)
 {
@@ -287,7 +293,7 @@ static void complete_ops(struct item *item)
 	member_advance(m);
 }
 
-/* The item at the head of its stream has finished. */
+/* Called when the item at the head of its stream has finished. */
 void device_on_item(struct item *item)
 {
 	struct rank *r = item->rank;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The natural ends of jobs. Like PyTorch's, a rank's watchdog aborts it if a call stays open for
- * too long. If a rank has failed, its node's launcher asks the node's other ranks to end, and later
- * the other nodes' launchers do the same. After a grace period they kill the remaining ranks. A
- * handler of SIGTERM that saves runs only in the program: a host inside of a call never gets to it.
+ * The natural ends of jobs. A rank's watchdog, like PyTorch's, aborts it if a call stays open for
+ * too long. If a rank has failed, its node's launcher asks the node's other ranks to end. The
+ * launchers of other nodes do the same later. After a grace period they kill the remaining ranks. A
+ * handler of SIGTERM that saves runs only in the program, so a host inside of a call never gets to
+ * it.
  */
 #include <signal.h>
 
@@ -11,7 +12,7 @@
 #include "model/facts.h"
 
 #define WATCHDOG_EVERY_NS (1 * S)
-/* A launcher checks its processes at this interval, and signals them one after the other. */
+/* A launcher checks its processes at this interval. It signals them one after the other. */
 #define LAUNCHER_EVERY_MS 500u
 #define LAUNCHER_SPREAD_MS 20u
 

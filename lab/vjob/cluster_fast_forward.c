@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simulates a week of a large job in seconds: we skip stretches without trouble. The state
- * afterwards is the result of a full run: every time is later by the length of the stretch. The
- * numbers of each comm are larger by its previous pace, equally for all members.
+ * afterwards is that of a full run. Every time is later by the length of the stretch. The numbers
+ * of each comm grow at its previous pace, equally for all members.
  *
  * Numbers jump by a multiple of the periods of rings and checkpoints.
  */
@@ -11,7 +11,7 @@
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
-/* If all comms of a rank have been still for longer, it is not stepping. */
+/* If all comms of a rank have been still for longer than this, it is not stepping. */
 #define STEPPING_NS (20 * S)
 #define NUMBERS_STEP (UINT64_C(8) << (3 * CW_CHECKPOINT_LEVELS))
 
@@ -154,7 +154,7 @@ static void fast_forward_slots(struct comm *comm, const struct fast_forward *l)
 		for (uint32_t m = 0; slot->op_indices && m < comm->nranks; m++)
 			further(&slot->op_indices[m], l);
 	}
-	/* In flowing data, the devices' own numbers count: they continue unchanged. */
+	/* If data flow, the devices' own numbers count, and these do not change. */
 	for (struct half *h = comm->halves; h; h = h->next) {
 		h->seq += l->by;
 		h->op_index += l->by;
@@ -190,7 +190,10 @@ void cluster_fast_forward(struct cluster *c, int64_t ns)
 
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		fast_forward_comm(c, &c->comms[i], ns);
-	/* All by the same amount, so that the heap keeps its order; faults keep their times. */
+	/*
+	 * Move all events by the same amount, so that the heap keeps its order. Faults keep their
+	 * times.
+	 */
 	for (size_t i = 0; i < c->n_heap; i++)
 		if (c->heap[i].kind != EVENT_FAULT)
 			c->heap[i].at_ns += ns;

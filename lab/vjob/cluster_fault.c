@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The faults and their times. */
+/* The faults of a scenario, and when they happen. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 		c->fault_hit[fault] = true;
 		c->n_faults_hit++;
 	}
-	/* No rank waits because of it. */
+	/* No rank waits because of a fault between daemons. */
 	if (suite_fault_is_between_daemons(&c->s->faults[fault]))
 		return;
 	if (!c->fault_ns)
@@ -31,7 +31,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 	c->last_fault_ns = c->now_ns;
 }
 
-/* True if the fault strikes the rank during any activity. */
+/* True if the fault strikes the rank whatever it does. */
 static bool is_from_outside(const struct suite_fault *f)
 {
 	if (f->action == SUITE_ERRORS)
@@ -104,7 +104,7 @@ void fault_thaw(struct rank *r)
 		connect_step(r->connecting->comm);
 }
 
-/* ncclRemoteError: a connection failed, or had too many retries. */
+/* Notes an asynchronous error, ncclRemoteError: a connection failed, or had too many retries. */
 static void note_async_error(struct rank *r, const struct suite_fault *f)
 {
 	for (uint32_t i = 0; i < r->c->s->n_families; i++) {
@@ -148,7 +148,7 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 		freeze(r, CW_LIVE_TRACED, f->for_ns);
 		break;
 	case SUITE_FREEZE:
-		/* The kernel shows the usual state for a process in a frozen group. */
+		/* For a process in a frozen group, the kernel shows the usual state. */
 		for (uint32_t i = 0; i < n; i++)
 			all[i].flags |= CW_RANKF_FROZEN;
 		freeze(r, CW_LIVE_ALIVE, f->for_ns);
@@ -182,7 +182,10 @@ void fault_daemon_anew(struct cluster *c, uint32_t node)
 	view_forget_node(c, node);
 }
 
-/* The ranks are not in a stopped state, and no daemon runs that could see them stand still. */
+/*
+ * Suspends the ranks of a node. Their state is not "stopped", and no daemon runs that could see
+ * them stand still.
+ */
 static void suspend_ranks(struct cluster *c, uint32_t node, int64_t for_ns)
 {
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
@@ -332,7 +335,7 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 	}
 }
 
-/* True if its time has come, and some rank has still to make the call that triggers it. */
+/* True if the fault's time has come, but some rank has not yet made the call that triggers it. */
 bool fault_is_due(const struct cluster *c, uint32_t fault)
 {
 	return !c->fault_hit[fault] && c->now_ns >= CLUSTER_ORIGIN_NS + c->s->faults[fault].at_ns;

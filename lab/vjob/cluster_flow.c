@@ -33,22 +33,22 @@
 #include "model/signature.h"
 
 #define STEPS 8u /* NCCL_STEPS */
-/* Limit of slices per op: more would show nothing new and take proportionally longer. */
+/* The limit of slices per op. More would show nothing new and take proportionally longer. */
 #define CHAIN_SLICES 24u
 #define RING_ROUNDS 3u
 #define NEVER UINT64_MAX
 
-/* Total steps sent and taken: the difference is in the receiver's slots. */
+/* The total steps sent and taken. Their difference is in the receiver's slots. */
 struct edge {
 	uint64_t sent, taken;
 };
 
 struct flow {
 	uint32_t n;
-	uint32_t *order, *place; /* of the ring: member by position, position by member */
-	struct edge *ring;       /* by position: to the next one */
-	struct edge *up, *down;  /* by position: to and from its parent */
-	uint32_t slice_shift;    /* a slice has 1 << this bytes */
+	uint32_t *order, *place; /* the ring: member by position, and position by member */
+	struct edge *ring;       /* by position: the edge to the next member */
+	struct edge *up, *down;  /* by position: the edges to and from its parent */
+	uint32_t slice_shift;    /* a slice has 1 << slice_shift bytes */
 	bool is_tree, has_no_slots;
 	uint32_t *queue; /* positions that may advance */
 	bool *is_queued;
@@ -77,7 +77,10 @@ static void fail(struct cluster *c, int error)
 
 /* ---- drawn properties ---- */
 
-/* Depends only on scenario and comm, and so not on the order of evaluation. */
+/*
+ * Returns the nth drawn number of a comm. It depends only on scenario and comm, so the order of
+ * evaluation does not matter.
+ */
 static uint64_t drawn(const struct cluster *c, const struct comm *comm, uint64_t nth)
 {
 	uint64_t index = (uint64_t)(comm - c->comms);
@@ -122,7 +125,9 @@ static struct flow *flow_of(const struct cluster *c, struct comm *comm)
 		return NULL;
 	}
 	draw_ring(c, comm, f);
-	/* 256 bytes to 4 MiB: an op of these jobs occupies all slots, some, or one. */
+	/*
+	 * A slice has 256 bytes to 4 MiB, so an op of these jobs occupies all slots, some, or one.
+	 */
 	f->slice_shift = 8 + (uint32_t)(drawn(c, comm, 1000001) % 15);
 	f->is_tree = drawn(c, comm, 1000002) % 4 == 0;
 	f->has_no_slots = drawn(c, comm, 1000003) % 5 == 0;
@@ -157,7 +162,7 @@ static void wake(struct flow *f, uint32_t place)
 	f->queue[f->n_queue++] = place;
 }
 
-/* A member's work on one slice of a ring's op. */
+/* The work of a member on one slice of an op along the ring. */
 struct slice {
 	bool recv, send;
 	uint32_t steps;
@@ -195,7 +200,7 @@ static bool has_root(const struct flow *f, const struct cw_op *op, uint32_t plac
 	return op->root >= 0 && (uint32_t)op->root < f->n && f->place[op->root] == place;
 }
 
-/* All slices of a chain are alike. */
+/* Returns the member's work on a slice of a chain. All slices are alike. */
 static struct slice chain_slice(const struct flow *f, const struct cw_op *op, uint32_t place)
 {
 	if (op->kind == CW_OP_BROADCAST)
@@ -317,7 +322,7 @@ static void move_down(struct flow *f, struct member *m, uint32_t place)
 	m->flow_down_at++;
 }
 
-/* n: number of slices. True: the member advanced by one. */
+/* Advances the member along the tree by one slice of n. False if it cannot advance. */
 static bool tree_step(struct flow *f, struct member *m, uint32_t place, uint64_t n)
 {
 	bool may_go_up, may_go_down;
@@ -372,7 +377,7 @@ static bool moves_along(const struct cw_op *op)
 	       !is_pairwise(op->kind);
 }
 
-/* The item's collectives run one after the other, like in one kernel. */
+/* Begins the item's next collective. They run one after the other, as in one kernel. */
 static void next_collective(struct member *m, const struct item *item, uint64_t from)
 {
 	m->flow_op = 0;
@@ -433,7 +438,10 @@ static void add_half(struct comm *comm, struct half *h)
 	*first = h;
 }
 
-/* Puts sends from me to peer into free slots, in order. seq: the first one without its receive. */
+/*
+ * Puts sends from `me` to `peer` into free slots, in order. seq is the first send without its
+ * receive.
+ */
 static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t seq)
 {
 	const struct flow *f = comm->flow;
@@ -455,7 +463,10 @@ static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t s
 	}
 }
 
-/* A receive that expects more than its send never finishes; the sender is done. */
+/*
+ * Joins a send and a receive. If the receive expects more than the send has, it never finishes, but
+ * the sender is done.
+ */
 static void meet(struct half *send, struct item *receiver, uint64_t wanted)
 {
 	if (send->item)
@@ -523,7 +534,7 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 	add_half(comm, h);
 }
 
-/* Posts the sends and receives that make up an op; without `post`, only counts them. */
+/* Posts the sends and receives that make up an op. Without `post`, only counts them. */
 static uint32_t pairs_of(struct item *item, const struct cw_op *op, bool post)
 {
 	const struct member *m = item->m;
@@ -572,9 +583,7 @@ static uint32_t n_parts(struct item *item)
 	return n;
 }
 
-/*
- * If a device gets stuck inside an op, it is before the op, anywhere in it, or after its own part.
- */
+/* Draws where a device gets stuck: before the op, anywhere in it, or after its own part. */
 static void draw_stop(struct item *item)
 {
 	struct member *m = item->m;
@@ -603,7 +612,7 @@ void flow_begin(struct item *item)
 		fail(item->rank->c, -ENOMEM);
 		return;
 	}
-	/* A wedged item always keeps one part that no member does. */
+	/* A wedged item always keeps one part that no member completes. */
 	item->n_open = n_parts(item) + item->is_wedged;
 	next_collective(m, item, item->first_op);
 	draw_stop(item);

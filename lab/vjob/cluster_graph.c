@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA graphs: we collect the block's contents in each pass and launch them together at its end, as
- * one call of the host. An agent counts and numbers the calls in a graph like direct calls, so a
+ * CUDA graphs. In each pass we collect the block's contents, and launch them together at its end,
+ * as one call of the host. An agent counts and numbers the calls in a graph like direct calls. So a
  * replayed graph and a newly captured one look the same.
  */
 #include <errno.h>

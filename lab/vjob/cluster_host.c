@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts: they execute each rank's program, statement by statement. */
+/* Hosts. They execute each rank's program, statement by statement. */
 #include <errno.h>
 
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 
-/* An infinite loop without durations must not stop the clock. */
+/*
+ * The most statements at one instant. An infinite loop without durations must not stop the clock.
+ */
 #define STATEMENTS_AT_ONCE 10000u
 
 static void note_active(struct rank *r)
@@ -52,7 +54,10 @@ void host_die(struct rank *r, uint32_t liveness, uint32_t number)
 	end_on_death(r);
 }
 
-/* Each rank of a process has a thread; the first one waits for the others, then returns. */
+/*
+ * Ends a rank's program. Each rank of a process has a thread. The first one waits for the others,
+ * and then returns.
+ */
 static void end_program(struct rank *r)
 {
 	struct rank *all;
@@ -99,7 +104,7 @@ static void give_call(struct rank *r, const struct suite_call *call)
 	}
 }
 
-/* A failed call of a group is not part of it. */
+/* Makes the rank's call fail. A failed call is not part of its group. */
 static void fail_call(struct rank *r, const struct suite_call *call)
 {
 	const struct suite_fault *f = r->failing;
@@ -116,7 +121,7 @@ static void fail_call(struct rank *r, const struct suite_call *call)
 	}
 }
 
-/* True: the host continues at once. */
+/* Makes a call. True if the host continues at once. */
 static bool do_call(struct rank *r)
 {
 	struct suite_call call;
@@ -210,7 +215,7 @@ static void end_block(struct rank *r, const struct suite_insn *insn)
 		r->pc = insn->other + 1;
 }
 
-/* Varies a duration a little, as on real hosts. */
+/* Varies a duration a little, because durations vary on real hosts. */
 static int64_t about(struct rank *r, int64_t ns)
 {
 	int64_t spread = ns / 50;
@@ -241,7 +246,7 @@ static void wait_for_device(struct rank *r, const struct suite_insn *insn, const
 	r->busy_by = by;
 }
 
-/* Executes statements that take time; the host continues only if they took none. */
+/* Executes statements that take time. The host continues only if they took none. */
 static void do_work(struct rank *r, const struct suite_insn *insn)
 {
 	static const char *const by[] = { [SUITE_WORK] = "cpu",

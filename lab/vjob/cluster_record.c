@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks whose calls go through the agent's own code into flight records. The daemon's code
- * (digest/) reads and samples them and makes digests: so no fact about a rank's ops comes from this
+ * (digest/) reads and samples them and makes digests. So no fact about a rank's ops comes from this
  * simulation. It only simulates NCCL and the device, and provides the facts about processes.
  */
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 
-/* The daemons' interval. */
+/* The sampling interval of the daemons. */
 #define SAMPLE_NS (250 * MS)
-/* Each rank has a record of some megabytes; only written pages take memory. */
+/* The limit of ranks. Each has a record of some megabytes; only written pages take memory. */
 #define MAX_RANKS 64u
 #define WALL_NS (INT64_C(1800000000) * S)
 
@@ -249,7 +249,7 @@ void record_refused(struct member *m, int result)
 	if (!r->drawn)
 		return;
 	recorder_refuse(r->drawn->recorder, result, r->c->now_ns);
-	if (m->state == CW_COMM_READY) /* a refused finalization leaves it ready */
+	if (m->state == CW_COMM_READY) /* NCCL refused to finalize: the comm stays ready */
 		recorder_comm_state(r->drawn->recorder, m->entry, CW_COMM_READY, r->c->now_ns);
 }
 
@@ -281,7 +281,7 @@ static void sample(struct rank *r)
 		return;
 	if (!r->ended_ns && !r->is_frozen)
 		recorder_beat(d->recorder, c->now_ns);
-	/* Only the agent writes it, so it is readable. */
+	/* The record is readable, because only the agent writes it. */
 	note_error(r->c, cw_sampler_sample(&d->sampler, d->reader, c->now_ns));
 	d->is_final = r->ended_ns != 0;
 }
@@ -332,7 +332,7 @@ static struct cw_digest_rank facts_of(struct rank *r)
 	};
 }
 
-/* Ranks of the node that its daemon knows, sampled now. */
+/* Samples the ranks that the node's daemon knows, and returns their number. */
 static uint32_t known_ranks(struct cluster *c, uint32_t node, struct cw_digest_rank v[MAX_RANKS])
 {
 	uint32_t n = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out how long the current state will last: until then, each evaluation sees the same waits.
- * Every change has an event in the heap already, except for a rank that iterates in a loop: its end
- * is as far away as the minimal duration of its remaining iterations.
+ * Finds out how long the current state will last. Until then, each evaluation sees the same waits.
+ * Every change already has an event in the heap, except for a rank that iterates in a loop. The end
+ * of the loop is at least the minimal duration of its remaining iterations away.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "lab/vjob/cluster_state.h"
 
-/* Drawn durations are a little below or above the written ones. */
+/* A duration that we draw is a little below or above the one in the scenario. */
 #define AT_LEAST(ns) ((ns) - (ns) / 50)
 
 static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns);
@@ -19,7 +19,7 @@ static int64_t later_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Adds all iterations of a nested loop; for an endless one, one iteration. */
+/* Adds the time of all iterations of a nested loop. For an endless loop, adds one iteration. */
 static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
 {
 	const struct suite_insn *loop = &r->program->insns[*pc];
@@ -31,7 +31,7 @@ static void run_loop(const struct rank *r, uint32_t *pc, int64_t *host_ns)
 	*host_ns += iteration_ns * (int64_t)(loop->n ? loop->n : 1);
 }
 
-/* Adds the host's minimal time for the statements from *pc to end, without calls. */
+/* Adds the host's minimal time for the statements from *pc to end. Calls take no time. */
 static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns)
 {
 	int64_t device_ns[STREAMS] = { 0 };
@@ -75,7 +75,10 @@ static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64
 	}
 }
 
-/* Duration of the iterations after this one; 0 = in no loop, or only in endless ones. */
+/*
+ * Returns the duration of the iterations after the current one. 0 = the rank is in no loop, or only
+ * in endless loops.
+ */
 static int64_t iterations_left_ns(const struct rank *r)
 {
 	int64_t left_ns = 0;

@@ -8,7 +8,7 @@
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 
-#define RING 256u /* ops kept per member, a power of two */
+#define RING 256u /* ops kept per member; a power of two */
 #define STREAMS 8u
 #define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
 #define GROUP_MAX 96u /* ops in a group */
@@ -28,29 +28,29 @@ struct record_digests;
 struct item {
 	struct item *next;
 	struct rank *rank;
-	struct member *m; /* NULL = a kernel */
+	struct member *m; /* NULL = the item is a kernel */
 	uint32_t stream;
-	uint64_t first_op; /* op_index; n_ops consecutive ones */
+	uint64_t first_op; /* op_index of the first of n_ops consecutive ops */
 	uint32_t n_ops, n_open;
 	int64_t ns; /* duration after all members have come; SUITE_FOREVER */
 	bool is_reached, is_wedged, is_done;
 };
 
-/* A collective that some members' devices have reached. */
+/* A collective that the devices of some members have reached. */
 struct slot {
 	uint64_t seq;
 	uint32_t n_arrived;
 	struct item **items;  /* by comm rank */
-	uint64_t *op_indices; /* likewise */
+	uint64_t *op_indices; /* by comm rank */
 };
 
-/* A send or receive that its device has reached, before its other half. */
+/* A send or receive that its device has reached, but whose other half has not come. */
 struct half {
 	struct half *next;
 	uint32_t me, peer;
 	uint64_t seq, bytes;
 	bool is_send;
-	struct item *item; /* NULL = a send that is in the peer's buffer already */
+	struct item *item; /* NULL = a send that is already in the peer's buffer */
 	uint64_t op_index;
 };
 
@@ -59,10 +59,10 @@ struct comm {
 	uint32_t family, nranks;
 	struct member *members; /* by comm rank */
 	struct slot slots[SLOTS];
-	struct half *halves;         /* without SUITE_NCCL; with it, members have their own */
-	struct flow *flow;           /* with SUITE_NCCL; NULL = no data yet */
-	uint32_t inside[HOST_KINDS]; /* members in a call that waits for all */
-	int64_t jam_ns;              /* extra duration; SUITE_FOREVER */
+	struct half *halves;         /* only without SUITE_NCCL; with it, each member has its own */
+	struct flow *flow;           /* only with SUITE_NCCL; NULL = no data yet */
+	uint32_t inside[HOST_KINDS]; /* number of members in a call that waits for all */
+	int64_t jam_ns;              /* extra duration of calls; may be SUITE_FOREVER */
 	char name[SUITE_NAME + 16];
 };
 
@@ -80,7 +80,7 @@ struct pair {
 struct view_member {
 	struct cw_snap_member m;
 	struct cw_op pending, last;
-	uint64_t done; /* for the rhythm */
+	uint64_t done; /* number done so far, for the rhythm */
 	int64_t done_ns;
 	int64_t intervals[INTERVALS];
 	uint32_t n_intervals;
@@ -102,26 +102,26 @@ struct member {
 	uint64_t hash;
 	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
-	bool is_connected;                /* for collectives, if connections are lazy */
+	bool is_connected;                /* collectives have connected, if connections are lazy */
 	int32_t async_error, last_result; /* ncclResult_t; 0 = none */
 	struct peer_count *peers;         /* by comm rank; NULL = no p2p yet */
-	struct noted *ring;               /* RING; NULL = no op yet */
-	/* the agents' counters: a graph's launch counts once; the last one */
+	struct noted *ring;               /* has RING entries; NULL = no op yet */
+	/* The agents' counters. A graph's launch counts as one call; `launch` is the last one. */
 	uint64_t calls, launch;
 	struct item *in_flight;
-	/* With SUITE_NCCL: the collective in progress, and its progress. */
+	/* With SUITE_NCCL: the current collective, and its progress. */
 	uint64_t flow_op; /* op_index; 0 = none */
 	uint64_t flow_at, flow_down_at, flow_stop;
-	/* Reached ops by comm rank, called directly or inside a collective; NULL = none. */
+	/* The reached ops by comm rank, called directly or inside a collective; NULL = none. */
 	struct pair *pairs;
-	int entry; /* in its rank's flight record */
+	int entry; /* index in its rank's flight record */
 	int64_t moved_ns;
 	struct view_member view;
 };
 
 enum host_state {
 	HOST_READY,   /* a wake-up is pending */
-	HOST_BUSY,    /* until a wake-up; possibly none */
+	HOST_BUSY,    /* until a wake-up, which may never come */
 	HOST_SYNC,    /* until its device is idle */
 	HOST_LAUNCH,  /* in a call, until its device has room */
 	HOST_BARRIER, /* in a call, until all members have come */
@@ -160,38 +160,40 @@ struct rank {
 	uint32_t n_frames;
 	enum host_state host;
 	const char *busy_by; /* source of host activity while busy; NULL = none */
-	uint32_t wait;       /* without activity: enum cw_host_wait */
-	int64_t active_ns;   /* last activity */
+	uint32_t wait;       /* enum cw_host_wait while there is no activity */
+	int64_t active_ns;   /* time of the last activity */
 	bool is_frozen, missed_wake;
-	bool is_through;     /* its program has ended; its process ends with its last rank */
+	bool is_through;     /* its program has ended; the process ends with its last rank */
 	int64_t thawed_ns;   /* end of the last freeze; 0 = never */
-	int64_t wait_end_ns; /* of the last fault that makes it wait; 0 = none, or endless */
-	int64_t call_ns;     /* of its last call: no two calls have the same time */
+	int64_t wait_end_ns; /* end of the last fault that makes it wait; 0 = none, or endless */
+	int64_t call_ns;     /* time of its last call; no two calls have the same time */
 	uint64_t wake_id;    /* wake-ups with another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
-	int64_t started_ns; /* invisible before this time */
+	int64_t started_ns; /* the rank is invisible before this time */
 	int64_t ended_ns;
 	int64_t hit_ns; /* when a fault last struck it; 0 = never */
 	bool is_blind;
 	struct member **members; /* by family; NULL = none */
 	struct item *streams[STREAMS], *tails[STREAMS];
 	uint32_t n_items;
-	/* The group in construction, or the call that waits for room. */
+	/* The calls of the group in construction, or the call that waits for room. */
 	struct suite_call group[GROUP_MAX];
 	uint32_t n_group;
 	bool in_group, is_wedging;
-	struct graph_step *graph; /* GRAPH_MAX; NULL = no graph yet */
+	struct graph_step *graph; /* has GRAPH_MAX steps; NULL = no graph yet */
 	uint32_t n_graph, n_graph_groups;
-	uint64_t launch, n_launches; /* of graphs; launch 0 = none now */
+	uint64_t launch, n_launches; /* launches of graphs; launch 0 = no launch now */
 	bool in_graph;
-	struct item *waiting;      /* for HOST_LAUNCH, not yet on a stream; NULL: a graph */
-	struct member *connecting; /* … until its peers come; NULL: until there is room */
+	/* For HOST_LAUNCH: item that is not yet on a stream; NULL = a graph. */
+	struct item *waiting;
+	/* Member that waits until its peers come; NULL = until there is room. */
+	struct member *connecting;
 	struct member *barrier_member;
 	uint32_t barrier_kind;
 	struct suite_call barrier_call;
-	struct suite_call held; /* SUITE_SWAP */
+	struct suite_call held; /* for SUITE_SWAP */
 	bool has_held, was_slowed;
-	const struct suite_fault *failing; /* for FAULT_FAILS */
+	const struct suite_fault *failing; /* fault that makes the call fail (FAULT_FAILS) */
 	int64_t slow_ns, slow_until_ns, wedge_ns;
 	uint32_t sync_stream; /* for HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
@@ -206,7 +208,7 @@ enum event_kind {
 	EVENT_THAW,
 	EVENT_DIE,
 	EVENT_WATCHDOG, /* the rank's watchdog checks its calls */
-	EVENT_ASK,      /* its launcher asks it to end */
+	EVENT_ASK,      /* the launcher asks the rank to end */
 	EVENT_DAEMONS_BACK,
 	EVENT_DAEMON_ANEW, /* for one node */
 	EVENT_READ,
@@ -218,14 +220,15 @@ struct event {
 	enum event_kind kind;
 	struct rank *rank;
 	struct item *item;
-	uint64_t id; /* of a wake-up, a fault, a signal */
+	uint64_t id; /* of a wake-up, a fault, or a signal */
 };
 
 struct node {
 	char name[24];
-	int64_t quiet_from_ns, quiet_until_ns; /* 0 = reports */
-	enum cluster_daemon daemon;            /* during the quiet time */
-	int64_t since_ns;                      /* its daemon's memory begins here */
+	/* The node sends no reports in this time; 0 = it reports. */
+	int64_t quiet_from_ns, quiet_until_ns;
+	enum cluster_daemon daemon; /* state in the quiet time */
+	int64_t since_ns;           /* time at which its daemon's memory begins */
 };
 
 struct cluster {
@@ -240,22 +243,22 @@ struct cluster {
 	size_t n_heap, cap_heap;
 	uint64_t next_order;
 	bool *fault_done;                /* by rank × fault */
-	int64_t fault_ns, last_fault_ns; /* first and last strike of any fault */
+	int64_t fault_ns, last_fault_ns; /* times at which any fault first and last struck */
 	uint32_t n_faults_hit;
 	bool fault_hit[SUITE_MAX_FAULTS];
 	int64_t restart_ns;
 	bool is_ending; /* a rank has failed, and its launcher ends the others */
 	int64_t wall_offset_ns;
-	int64_t daemons_back_ns;        /* they are stopped until then; 0 = they run */
-	int64_t daemons_since_ns;       /* their memory begins here */
-	bool are_daemons_new;           /* they will return without memory */
-	struct record_digests *digests; /* by node; NULL = without flight records */
+	int64_t daemons_back_ns;        /* time until which daemons are stopped; 0 = they run */
+	int64_t daemons_since_ns;       /* time at which the daemons' memory begins */
+	bool are_daemons_new;           /* they will return with an empty memory */
+	struct record_digests *digests; /* by node; NULL = there are no flight records */
 	int error;
 };
 
 uint64_t cluster_random(struct cluster *c, uint64_t n);
 
-/* The first of the n ranks in this rank's process. */
+/* Returns the first of the *ret_n ranks in this rank's process. */
 static inline struct rank *process_ranks(const struct rank *r, uint32_t *ret_n)
 {
 	const struct suite_scenario *s = r->c->s;
@@ -269,7 +272,7 @@ static inline int32_t process_pid(const struct rank *r)
 	return (int32_t)(1000 + r->index - r->index % r->c->s->per_process);
 }
 
-/* True while its daemon sends nothing. */
+/* True while the node's daemon sends nothing. */
 bool node_is_quiet(const struct cluster *c, const struct node *n);
 
 /* ---- events (cluster.c) ---- */
@@ -281,74 +284,78 @@ void events_reorder(struct cluster *c);
 
 /* ---- host (cluster_host.c) ---- */
 void host_step(struct rank *r);
-/* The rank's device has room, or is idle. */
+/* Called when the rank's device has room, or is idle. */
 void host_on_device(struct rank *r);
 void host_die(struct rank *r, uint32_t liveness, uint32_t number);
 
 /* ---- natural ends of jobs (cluster_end.c) ---- */
 void end_schedule(struct cluster *c);
 void end_on_watchdog(struct rank *r);
-/* The rank has just ended. */
+/* Called when the rank has just ended. */
 void end_on_death(struct rank *r);
 void end_on_ask(struct rank *r);
 
 /* ---- calls (cluster_call.c) ---- */
-/* Makes the calls of a group, or a lone one; sets the host's state. */
+/* Makes the calls of a group, or a lone call, and sets the host's state. */
 void call_make(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
 void call_block_host(struct rank *r, const struct suite_call *call);
-/* NCCL returns an error; nothing is launched, and the call has no number. */
+/* Makes a call fail: NCCL returns an error. It launches nothing, and the call has no number. */
 void call_fail(struct rank *r, const struct suite_call *call);
-/* The same for a call that waits for all members: the rank does not enter it, and gets no comm. */
+/*
+ * Like call_fail(), but for a call that waits for all members. The rank does not enter it, and gets
+ * no comm.
+ */
 void call_refuse(struct rank *r, const struct suite_call *call);
-/* Continues a launch that waited for room. */
+/* Continues a launch that has waited for room. */
 void call_resume(struct rank *r);
 void call_leave_barrier(struct rank *r);
 
 /* ---- lazy connections (cluster_connect.c) ---- */
 /*
- * The item's call waits for its peers, and blocks the host; other members may have finished theirs.
+ * connect_is_needed(): true if the item's call has to wait for its peers. connect_wait() blocks the
+ * host until they come. Other members may have finished their calls.
  */
 bool connect_is_needed(const struct item *item);
 void connect_wait(struct rank *r, struct item *item);
-/* A member has come, or has continued. */
+/* Called when a member has come, or has continued. */
 void connect_step(struct comm *comm);
 
 /* ---- device (cluster_device.c) ---- */
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns);
 void device_enqueue(struct item *item);
 void device_on_item(struct item *item);
-/* Marks its ops as reached, in their progress and in the member's. */
+/* Marks the item's ops as reached, in their progress and in that of the member. */
 void device_note_reached(const struct item *item);
-/* A part of the item is done: all its ops complete together after the last part. */
+/* Called when a part of the item is done. All its ops complete together after the last part. */
 void device_part_done(struct item *item);
 struct cw_op *member_op(struct member *m, uint64_t op_index);
 void member_advance(struct member *m);
 
 /* ---- data between members (cluster_flow.c) ---- */
-/* The device has reached the item and its ops. */
+/* Called when the device has reached the item and its ops. */
 void flow_begin(struct item *item);
 void flow_free(struct flow *f);
 
 /* ---- graphs (cluster_graph.c) ---- */
 void graph_begin(struct rank *r);
-/* During the construction of a graph. */
+/* Add to the graph during its construction. */
 void graph_add_calls(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
 void graph_add_kernel(struct rank *r, int64_t ns);
-/* Launches all of it at once; false: the device has no room, try again. */
+/* Launches the whole graph at once. False if the device has no room; then try again. */
 bool graph_launch(struct rank *r, uint32_t stream);
 
-/* ---- common properties of ranks (cluster_trait.c) ---- */
+/* ---- properties that ranks start with (cluster_trait.c) ---- */
 uint32_t trait_version(const struct suite_scenario *s, uint32_t rank);
 uint64_t trait_environment(const struct suite_scenario *s, uint32_t rank);
-/* Size of the comm as this member passed it. */
+/* Returns the size of the comm that this member passed to NCCL. */
 uint32_t trait_size(const struct member *m);
 bool trait_sizes_differ(const struct comm *comm);
-/* Its delay after the job's first process; drawn at each call. */
+/* Returns the rank's delay after the job's first process. Draws a new number at each call. */
 int64_t trait_start_ns(struct cluster *c, uint32_t rank);
 
 /* ---- faults (cluster_fault.c) ---- */
 enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE, FAULT_FAILS };
-/* Called before a call of the host; may change it. */
+/* Called before a call of the host. May change the call. */
 enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
 int fault_schedule(struct cluster *c);
 void fault_on_event(struct cluster *c, uint32_t fault);
@@ -360,47 +367,55 @@ bool fault_is_due(const struct cluster *c, uint32_t fault);
 
 /* ---- the agent's view (cluster_view.c) ---- */
 void view_sample(struct rank *r);
-/* One of its ops, as a daemon sees it. */
+/* Returns one of the member's ops as a daemon sees it. */
 struct cw_op view_op(struct member *m, uint64_t op_index);
-/* True if it ended in order, by the launcher or with its job. */
+/* True if the rank ended in order: by the launcher, or with its job. */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r);
-/* The cause of its end, as the node's kernel reports it: enum cw_end_by. */
+/* Returns the cause of the rank's end as the node's kernel reports it, an enum cw_end_by. */
 uint32_t view_end_by(const struct rank *r);
-/* The launcher on each node, which sends signals. */
+/* The pid of the launcher on each node, which sends signals. */
 #define CLUSTER_LAUNCHER_PID 900
 void view_forget(struct cluster *c);
-/* The ranks of one node. */
+/* Forgets the ranks of one node. */
 void view_forget_node(struct cluster *c, uint32_t node);
 
 /* ---- checkpoints of the history (cluster_checkpoint.c) ---- */
 /* Records a step from coll_seq `before` to m->returned. */
 void checkpoint_note(struct member *m, uint64_t before);
-/* The checkpoints that daemons report. */
+/* Returns the checkpoints that daemons report. */
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS]);
 
-/* ---- flight records (cluster_record.c); no effect for a rank without one ---- */
+/* ---- flight records (cluster_record.c); these do nothing for a rank without a record ---- */
 void record_end(struct cluster *c);
-/* The comm is ready without a call of its own. */
+/* Called when the comm becomes ready without a call of its own. */
 void record_ready(struct member *m);
-/* A group begins; its ops, or a lone op; all have entered; the call has returned. */
+/*
+ * Called in this order: a group begins; an op of it, or a lone op; all ops have entered; the call
+ * has returned.
+ */
 void record_group(struct rank *r);
 void record_op(struct member *m, const struct cw_op *op);
 void record_launch(struct rank *r);
 void record_return(struct rank *r);
-/* It has returned this ncclResult_t. */
+/* Called when the call has returned this ncclResult_t. */
 void record_failed(struct rank *r, int result);
 void record_error(struct member *m);
-/* A call that waits for all members. */
+/* Called when the rank enters a call that waits for all members. */
 void record_block(struct member *m, unsigned kind);
-/* It has returned this ncclResult_t. */
+/* Called when a call that waits for all members has returned this ncclResult_t. */
 void record_refused(struct member *m, int result);
 void record_unblock(struct member *m, unsigned kind);
-/* The member's device has reached the first op, and completed all ops up to the second. */
+/*
+ * Called when the member's device has reached the first op, and completed all ops up to the second.
+ */
 void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op);
-/* Its daemon samples it, and schedules the next sample. */
+/* Samples the rank for its daemon, and schedules the next sample. */
 void record_on_read(struct rank *r);
 void record_forget(struct rank *r);
-/* Like cluster_digest_ranks() and cluster_windows(), after sampling the node's ranks. */
+/*
+ * Like cluster_digest_ranks() and cluster_windows(), but from records. They sample the node's ranks
+ * first.
+ */
 int record_digest_ranks(struct cluster *c, uint32_t node, struct cw_msg_rank **ret,
 			uint32_t *ret_n);
 int record_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties that ranks start with: the library, its variables, and their arguments for a comm. */
+/*
+ * The properties that ranks start with: the library, its variables, and their arguments for a comm.
+ */
 #include "lab/vjob/cluster_state.h"
 
 #define USUAL_VERSION 22809u
 #define USUAL_ENVIRONMENT 42u
 
-/* The last line that applies to the rank; NULL = none. */
+/* Returns the last line that applies to the rank; NULL = none. */
 static const struct suite_trait *find(const struct suite_scenario *s, uint32_t kind,
 				      uint32_t family, uint32_t rank)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The true state of the cluster, independent of all reports: for checks of these reports.
+ * The true state of the cluster, independent of all reports, so that we can check them.
  * tests/suite/claims reads the fields.
  */
 #include <jansson.h>
 
 #include "lab/vjob/cluster_state.h"
 
-/* Calls per member, from the last one back: more than were made since the reported state. */
+/*
+ * We list this many calls per member, the last ones. These are more than were made since the
+ * reported state.
+ */
 #define OPS_KEPT 96u
 
 int64_t cluster_moved_ns(const struct cluster *c, uint32_t rank)
@@ -124,7 +127,7 @@ static bool has_stuck_stream(const struct rank *r)
 	return false;
 }
 
-/* The last end of a debugger's hold, a stop or a fault's wait; 0 = never. */
+/* Returns when a debugger's hold, a stop or a fault's wait last ended; 0 = never. */
 static int64_t let_go_ns(const struct rank *r)
 {
 	return r->wait_end_ns <= r->c->now_ns && r->wait_end_ns > r->thawed_ns ? r->wait_end_ns
@@ -155,7 +158,8 @@ static json_t *rank_doc(const struct rank *r)
 }
 
 /*
- * As an array, because the document is long. NCCL knows nothing of a failed call: it has no number.
+ * Returns an op as an array, because the document is long. A failed call has no number, because
+ * NCCL knows nothing of it.
  */
 static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 {
@@ -204,7 +208,7 @@ static const char *state_of(const struct member *m)
 	}
 }
 
-/* The number of messages per peer: [peer, sends, receives] each. */
+/* Returns the number of messages per peer, each as [peer, sends, receives]. */
 static json_t *messages_doc(const struct member *m)
 {
 	json_t *list = json_array();

@@ -26,7 +26,7 @@ struct cw_op view_op(struct member *m, uint64_t op_index)
 	return op;
 }
 
-/* The daemon notices a movement at its next sample: four times a second. */
+/* Returns when the daemon notices a movement: at its next sample, four times a second. */
 static int64_t noticed_ns(const struct rank *r, int64_t ns)
 {
 	int64_t late = (ns - r->c->start_ns - r->sample_phase_ns) % SAMPLE_GRID_NS;
@@ -37,7 +37,7 @@ static int64_t noticed_ns(const struct rank *r, int64_t ns)
 	return ns < r->c->now_ns ? ns : r->c->now_ns;
 }
 
-/* The daemon sees earlier events at its start. */
+/* Returns when the daemon saw an event. It sees earlier events at its start. */
 static int64_t remembered_ns(const struct rank *r, int64_t ns)
 {
 	int64_t since_ns = r->c->nodes[r->node].since_ns;
@@ -163,7 +163,10 @@ static bool is_active(const struct rank *r)
 	return r->host == HOST_READY || r->host == HOST_LAUNCH;
 }
 
-/* A process's record has room for one such call, on any of its devices. */
+/*
+ * Samples the host's call. The record of a process has room for one such call, on any of its
+ * devices.
+ */
 static void sample_host_call(struct rank *r, struct view_rank *v)
 {
 	uint32_t n;
@@ -181,7 +184,7 @@ static void sample_host_call(struct rank *r, struct view_rank *v)
 	}
 }
 
-/* Samples the process: activity of any of its threads, and the wait of the first one. */
+/* Samples the process: the activity of all its threads, and the wait of the first one. */
 static void sample_process(struct rank *r, struct view_rank *v)
 {
 	const struct rank *newest = r;
@@ -297,7 +300,10 @@ static bool is_own(const struct rank *r)
 	       by == CW_END_BY_KERNEL;
 }
 
-/* Like the daemon's cw_death_is_shutdown(), over the processes of one node. */
+/*
+ * True if the rank ended in a shutdown, like the daemon's cw_death_is_shutdown(), over the
+ * processes of one node.
+ */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 {
 	uint32_t together = 0, alive = 0;

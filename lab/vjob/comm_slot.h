@@ -10,18 +10,21 @@
 struct suite_comm_slot {
 	uint32_t comm;   /* index in the family, from 0 */
 	uint32_t place;  /* comm rank */
-	uint32_t nranks; /* number of its members */
+	uint32_t nranks; /* number of the comm's members */
 };
 
-/* Number of members of each comm in the family. */
+/* Returns the number of members of each comm in the family. */
 uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family);
 
-/* Number of comms in the family; 0 = the job cannot be partitioned like that. */
+/* Returns the number of comms in the family; 0 = the job cannot be divided like this. */
 uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family);
 
-/* False: the rank is in none of the family's comms. */
+/* Finds the rank's position. False if the rank is in none of the family's comms. */
 bool suite_comm_slot(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 		     struct suite_comm_slot *ret);
 
-/* The peer's comm rank for a send or receive of the member at `slot`; -1 = none: skip the call. */
+/*
+ * Returns the peer's comm rank for a send or receive of the member at `slot`. -1 = there is no
+ * peer, so skip the call.
+ */
 int64_t suite_peer(const struct suite_call *call, const struct suite_comm_slot *slot);
