@@ -142,7 +142,7 @@ static bool wants_notices(void *user)
 	return !n->network->config.has_no_notices;
 }
 
-/* A new leader records the notices of its predecessor. */
+/* Records a notice once. A new leader repeats the notices of its predecessor. */
 static void notice(void *user, const struct cw_incident_due *due, const json_t *doc)
 {
 	struct network_node *n = user;
@@ -155,7 +155,10 @@ static void notice(void *user, const struct cw_incident_due *due, const json_t *
 		net->error = -ENOMEM;
 }
 
-/* Nodes of an older version know the alert by their own id for it. */
+/*
+ * Tells the other nodes that the alert was delivered. Nodes of an older version know it by their
+ * own id.
+ */
 static void announce_delivered(struct network_node *n, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,

@@ -7,5 +7,5 @@
 
 #include "lab/vnet/network.h"
 
-/* The node is their user pointer. */
+/* Returns the effects, with the node as their user pointer. */
 struct cw_leader_effects network_driver_effects(struct network_node *n);

@@ -33,7 +33,7 @@ const struct fake_store_bundle *fake_store_find(const struct fake_store *s, cons
 	return NULL;
 }
 
-/* Makes room for one more; *v may move. */
+/* Makes room for one more entry. *v may move. */
 static int grow(void *v, size_t size, unsigned n, unsigned *cap)
 {
 	void *more;

@@ -15,25 +15,25 @@ struct cw_bundle;
 struct fake_store_bundle {
 	char id[CW_INCIDENT_ID_LEN];
 	unsigned puts, updates;
-	json_t *incident; /* from the last put or amendment */
-	bool has_stacks;  /* of all requested ranks */
+	json_t *incident; /* from the last put or update */
+	bool has_stacks;  /* it has the stacks of all requested ranks */
 };
 
 struct fake_store {
 	struct fake_store_bundle *bundles;
 	unsigned n_bundles, cap_bundles;
-	char (*delivered)[CW_INCIDENT_ID_LEN]; /* from other nodes: the alert is out */
+	char (*delivered)[CW_INCIDENT_ID_LEN]; /* ids of alerts that other nodes have delivered */
 	unsigned n_delivered, cap_delivered;
 	unsigned puts;
-	json_t *last_put; /* incident of the last bundle put, without later amendments */
+	json_t *last_put; /* incident of the last bundle put, without later updates */
 };
 
 void fake_store_fini(struct fake_store *s);
-/* Copies what it stores. 0 or -ENOMEM. */
+/* Stores a copy of the bundle. 0 or -ENOMEM. */
 int fake_store_put(struct fake_store *s, const struct cw_bundle *bundle);
-/* -ENOENT: no bundle of this id. */
+/* Replaces the incident of a bundle. -ENOENT: there is no bundle with this id. */
 int fake_store_update_incident(struct fake_store *s, const json_t *incident);
-/* NULL = none. Valid until the next put. */
+/* Returns the bundle with this id; NULL = none. Valid until the next put. */
 const struct fake_store_bundle *fake_store_find(const struct fake_store *s, const char *id);
 
 int fake_store_learn(struct fake_store *s, const char *id);

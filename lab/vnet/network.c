@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sent frame goes to the end of its destination's inbox, with its due time. A node's turn takes
- * the due frames that their link lets through; the other frames keep their places.
+ * A frame that is sent goes to the end of its destination's inbox, with its due time. A node's turn
+ * takes the due frames that their link lets through. The other frames keep their places.
  */
 #include "lab/vnet/network.h"
 
@@ -144,7 +144,10 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	int64_t due_ns = net->now_ns + net->config.latency_ns;
 
 	if ((d->late_every || d->lost_every || d->twice_every) && is_digest(frame, len)) {
-		/* Per pair: with a common counter, the faults might always hit the same node. */
+		/*
+		 * We count per pair of nodes. With a common counter, the faults might always hit
+		 * the same node.
+		 */
 		unsigned n = ++net->n_digests[(size_t)from * net->config.n_nodes + to->index];
 
 		if (is_nth(n, d->lost_every))
@@ -157,7 +160,7 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	put_in_inbox(to, from, frame, len, due_ns);
 }
 
-/* Translates between the versions of both sides. */
+/* Translates a frame between the versions of both sides. */
 static int translate(const struct network_node *from, const struct network_node *to,
 		     const uint8_t **frame, size_t *len, uint8_t **ret_old)
 {
@@ -177,7 +180,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	_cleanup_(freep) uint8_t *old = NULL;
 	int r;
 
-	/* A machine that is gone accepts everything until its peers notice. */
+	/* A machine that is gone accepts all frames until its peers notice. */
 	if (*link_of(n->network, n->index, to->index) == NETWORK_CUT)
 		return -ENOTCONN;
 	r = translate(n, to, &frame, &len, &old);
@@ -261,7 +264,7 @@ void network_answer(struct network_node *n, const char *to, const struct cw_mess
 {
 	if (!strcmp(to, n->name))
 		observe_message(n, false, to, msg, NULL, 0);
-	/* on failure, the requester's deadline expires */
+	/* If this fails, the requester's deadline expires. */
 	(void)cw_transport_send(n->transport, to, msg);
 }
 
@@ -299,7 +302,7 @@ static void on_evidence(struct network_node *n, const char *from,
 		answer_evidence(n, from, q);
 }
 
-/* We reject a request without a job, like the daemon's responder. */
+/* Handles a request for windows. We reject a request without a job, like the daemon's responder. */
 static void on_windows(struct network_node *n, const char *from,
 		       const struct cw_msg_window_request *q)
 {
@@ -321,7 +324,10 @@ static void on_search(struct network_node *n, const struct cw_msg_rank_search *q
 		ranks->search(n->network->config.user, n, q);
 }
 
-/* A message without a job comes from a very old daemon: we accept it without this check. */
+/*
+ * Handles the news that another node delivered an alert. A message without a job comes from a very
+ * old daemon, and we accept it without this check.
+ */
 static void on_delivered(struct network_node *n, const char *from,
 			 const struct cw_msg_incident_delivered *d)
 {
@@ -332,7 +338,7 @@ static void on_delivered(struct network_node *n, const char *from,
 		note_error(n->network, -ENOMEM);
 }
 
-/* The observer sees the complete message, as for messages from other nodes. */
+/* Shows the observer the complete message, as for messages from other nodes. */
 static void observe_own(const struct network_node *n, struct cw_message *msg)
 {
 	const struct network_observer *o = n->network->observer;
@@ -388,7 +394,7 @@ int network_say(struct network *net, unsigned from, unsigned to, const struct cw
 
 /* ---- a daemon's life ---- */
 
-/* Virtual time since the beginning, on the machine's clock. */
+/* Returns the virtual time since the beginning, on the machine's clock. */
 static int64_t machine_ns(void *user)
 {
 	const struct network_node *n = user;
@@ -476,7 +482,7 @@ static void end_daemon(struct network_node *n)
 	n->transport = cw_transport_free(n->transport);
 }
 
-/* Node a notices that its connection to b is gone. */
+/* Makes node a notice that its connection to b is gone. */
 static void part(struct network *net, unsigned a, unsigned b, bool said_goodbye)
 {
 	struct network_node *n = &net->nodes[a];
@@ -493,7 +499,7 @@ static void meet(struct network *net, unsigned a, unsigned b)
 		cw_transport_peer_up(n->transport, peer_of_index(n, b), net->nodes[b].epoch);
 }
 
-/* All others notice that the connection to the node is gone. */
+/* Makes all other nodes notice that the connection to this node is gone. */
 static void part_all(struct network *net, unsigned node, bool said_goodbye)
 {
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
@@ -514,7 +520,7 @@ void network_kill(struct network *net, unsigned node, enum network_end how)
 		part_all(net, node, how == NETWORK_GOODBYE);
 }
 
-/* Peers notice that its kernel does not answer any more. */
+/* Makes the peers notice that the node's kernel does not answer any more. */
 static void note_loss(struct network *net, struct network_node *n)
 {
 	if (!n->lost_ns || net->now_ns - n->lost_ns < NETWORK_UNANSWERED_NS)
@@ -544,7 +550,7 @@ void network_start(struct network *net, unsigned node)
 	for (unsigned i = 0; i < net->config.n_nodes; i++) {
 		if (i == node)
 			continue;
-		drop_frames_from(&net->nodes[i], node); /* from its previous life */
+		drop_frames_from(&net->nodes[i], node); /* frames from its previous life */
 		if (is_connected(net, node, i))
 			meet(net, i, node);
 	}
@@ -566,7 +572,7 @@ void network_go_on(struct network *net, unsigned node)
 		return;
 	observe_event(net, node, "continued");
 	n->life = NETWORK_RUNS;
-	/* Its kernel had buffered their beats. */
+	/* The kernel of the node had buffered the beats of its peers. */
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
 		if (i != node && is_connected(net, i, node) && net->nodes[i].life == NETWORK_RUNS &&
 		    *link_of(net, i, node) == NETWORK_JOINED)

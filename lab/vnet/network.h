@@ -38,16 +38,16 @@
 #include "transport/tcp.h"
 #include "transport/transport.h"
 
-/* Each node knows all others, so memory grows with the square. */
+/* Each node knows all others, so the memory grows with the square of this. */
 #define NETWORK_MAX_NODES 8192u
 #define NETWORK_TICK_NS (50 * CW_NS_PER_MS)
 #define NETWORK_DIGEST_EVERY_NS CW_NS_PER_S
-/* A connection without an answer breaks after this time: transport/tcp.h. */
+/* A connection without an answer breaks after this time; see transport/tcp.h. */
 #define NETWORK_UNANSWERED_NS (CW_TCP_UNACKED_MS * CW_NS_PER_MS)
 #define NETWORK_LEADER_EVERY_NS (250 * CW_NS_PER_MS)
 #define NETWORK_NAME 24
 
-/* The time on correct wall clocks at virtual time 0: a day in 2023. */
+/* The time on correct wall clocks at virtual time 0, which is a day in 2023. */
 #define NETWORK_WALL_NS (INT64_C(1700000000) * CW_NS_PER_S)
 
 struct network;
@@ -55,9 +55,9 @@ struct network_frame;
 struct network_node;
 
 /*
- * The half of a daemon that knows its ranks. user comes from the configuration; n->index
- * identifies the node. We call these only for living nodes that are not held. Each may be NULL:
- * then nothing happens.
+ * The half of a daemon that knows its ranks. user comes from the configuration; n->index identifies
+ * the node. We call these functions only for living nodes that are not held. Each may be NULL: we
+ * then do nothing.
  */
 struct network_ranks {
 	/* Called once per step, before the nodes' iterations. */
@@ -69,29 +69,35 @@ struct network_ranks {
 	 */
 	void (*publish)(void *user, struct network_node *n);
 	/*
-	 * Answers with network_answer(), at once or later: CW_MSG_WINDOW_REPLY under the id of q.
+	 * Answers a request with network_answer(), at once or later. The answer is a
+	 * CW_MSG_WINDOW_REPLY with the id of q.
 	 */
 	void (*windows)(void *user, struct network_node *n, const char *from,
 			const struct cw_msg_window_request *q);
-	/* CW_MSG_EVIDENCE_REPLY for each target; NULL: each gets one stack of one function. */
+	/*
+	 * Answers with a CW_MSG_EVIDENCE_REPLY for each target. If NULL, each target gets one stack
+	 * of one function.
+	 */
 	void (*evidence)(void *user, struct network_node *n, const char *from,
 			 const struct cw_msg_evidence_request *q);
 	void (*search)(void *user, struct network_node *n, const struct cw_msg_rank_search *q);
-	/* The node's daemon has started, with an empty memory. */
+	/* Called when the node's daemon has started, with an empty memory. */
 	void (*started)(void *user, struct network_node *n);
 	/*
-	 * Finds the job of that hash, for a daemon of the previous version, which sends nothing
-	 * else. False: none.
+	 * Finds the job with this hash, for a daemon of the previous version, which sends only the
+	 * hash. False if there is no such job.
 	 */
 	bool (*job_of_hash)(void *user, uint64_t job_hash, uint32_t *ret_uid,
 			    const char **ret_label);
 	/*
-	 * Delivers an alert to users: 0; <0: the receiver refuses it, and we try again;
+	 * Delivers an alert to users. 0 = delivered. <0: the receiver refuses it, and we try again.
 	 * NETWORK_NOT_DELIVERED: the receiver accepts it, but the delivery fails later.
 	 */
 	int (*alert)(void *user, struct network_node *n, const struct cw_incident_due *due,
 		     const json_t *doc);
-	/* Why an alert is suppressed, a static word; NULL = it is not. */
+	/*
+	 * Returns a static word that says why an alert is suppressed; NULL = it is not suppressed.
+	 */
 	const char *(*suppress_reason)(void *user, struct network_node *n,
 				       const struct cw_incident_due *due);
 };
@@ -101,22 +107,22 @@ struct network_ranks {
 /* Observes events as they happen. All arguments are borrowed; each callback may be NULL. */
 struct network_observer {
 	/*
-	 * A message arrives at n, or leaves it for another node. frame: the complete frame; NULL =
-	 * from n itself. We decode frames in transit once more for it.
+	 * Called when a message arrives at n, or leaves it for another node. frame is the complete
+	 * frame; NULL = the message is from n itself. We decode frames in transit once more for it.
 	 */
 	void (*on_message)(void *user, const struct network_node *n, bool is_out, const char *peer,
 			   const struct cw_message *msg, const uint8_t *frame, size_t len);
 	void (*on_put)(void *user, const struct network_node *n, const struct cw_bundle *bundle);
 	void (*on_update_incident)(void *user, const struct network_node *n,
 				   const json_t *incident);
-	/* r: the result of ranks.alert(). */
+	/* Called after ranks.alert(), whose result is r. */
 	void (*on_alert)(void *user, const struct network_node *n,
 			 const struct cw_incident_due *due, const json_t *doc, int r);
-	/* An outside event on a node: "killed", "cut off from node-b", … */
+	/* Called for an outside event on a node: "killed", "cut off from node-b", … */
 	void (*on_event)(void *user, const struct network_node *n, const char *what);
-	/* A line of its leader's log, at any level. */
+	/* Called for a line in the log of the node's leader, at any level. */
 	void (*on_log)(void *user, const struct network_node *n, const char *text);
-	/* Called around a daemon's work in a step: publishing, messages, its leader. */
+	/* Called before and after a daemon's work in a step: publishing, messages, its leader. */
 	void (*on_iteration)(void *user, const struct network_node *n, bool is_end);
 	void *user;
 };
@@ -131,7 +137,7 @@ enum network_life {
 enum network_end {
 	NETWORK_KILLED,  /* its connections break */
 	NETWORK_GOODBYE, /* it announces that it will be back */
-	NETWORK_LOST,    /* the machine has gone: they break after a time without answers */
+	NETWORK_LOST,    /* the machine is gone: connections break after a time without answers */
 };
 
 enum network_link {
@@ -141,17 +147,18 @@ enum network_link {
 	NETWORK_STALLED,
 };
 
-/* Faults of digests on their way to other nodes: each n-th one, 0 = none. */
+/* Faults of digests on their way to other nodes. They strike each n-th digest; 0 = none. */
 struct network_digests {
 	unsigned late_every, lost_every, twice_every;
-	int64_t late_ns; /* later ones overtake it */
+	int64_t late_ns; /* delay of late ones; later digests overtake them */
 };
 
 /* A machine's clocks, relative to virtual time. */
 struct network_time {
-	int64_t ahead_ns;      /* both of them */
-	int64_t wall_ahead_ns; /* the wall clock, in addition; may change at any time */
-	int32_t drift_ppm;     /* both run faster by this from the network's beginning on */
+	int64_t ahead_ns; /* how far both clocks are ahead */
+	/* How much further the wall clock is ahead; may change at any time. */
+	int64_t wall_ahead_ns;
+	int32_t drift_ppm; /* both clocks run faster by this, from the network's beginning on */
 };
 
 struct network_node {
@@ -160,7 +167,7 @@ struct network_node {
 	unsigned index;
 	char name[NETWORK_NAME];
 	enum network_life life;
-	bool is_old;     /* of the previous version; set it with network_set_old() */
+	bool is_old;     /* it has the previous version; set it with network_set_old() */
 	bool is_speaker; /* it has no leader: see network_config.n_leading */
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
@@ -168,74 +175,75 @@ struct network_node {
 	struct cw_leader *leader;
 	struct cw_leader_effects effects; /* for transport and leader */
 	struct fake_store store;
-	uint64_t epoch;                         /* of this life of its daemon */
-	uint64_t digests;                       /* published in this life */
+	uint64_t epoch;                         /* of this life of the daemon */
+	uint64_t digests;                       /* digests published in this life */
 	unsigned unnamed_windows;               /* requests for windows without a job */
-	unsigned evidence_asked, briefly_asked; /* ranks */
+	unsigned evidence_asked, briefly_asked; /* ranks for which we got a request */
 	unsigned searches;
-	/* ---- writable between runs: the wall clock's; the rest while no daemon runs ---- */
+	/* ---- writable between runs: wall_ahead_ns; the rest only while no daemon runs ---- */
 	struct network_time time;
 	/* ---- private to the network ---- */
 	struct cw_clock machine;
 	struct cw_awake awake;
 	struct network_frame *inbox;
 	int64_t beat_ns;
-	int64_t lost_ns;       /* when its machine went, until all peers know; 0 = never */
+	int64_t lost_ns;       /* when its machine went; 0 = never, or all peers know */
 	unsigned digest_phase; /* in ticks */
 };
 
 struct network_alert {
 	unsigned node; /* the sender */
-	int64_t at_ns; /* virtual */
+	int64_t at_ns; /* virtual time */
 	uint32_t uid;
 	char id[CW_INCIDENT_ID_LEN];
-	json_t *doc; /* collwatch.incident/1; a copy from that time */
+	json_t *doc; /* collwatch.incident/1, copied when it was sent */
 };
 
 /* The post-mortem of a failed job, as its leader stored it. */
 struct network_postmortem {
 	unsigned node;
-	int64_t at_ns; /* virtual */
+	int64_t at_ns; /* virtual time */
 	char id[CW_INCIDENT_ID_LEN];
-	bool may_alert; /* no alert of the job went out before */
+	bool may_alert; /* no alert of the job has gone out before */
 	json_t *doc;    /* collwatch.postmortem/1; a copy */
 };
 
 struct network_config {
 	unsigned n_nodes;
 	/*
-	 * Number of nodes, from the first, with a transport, an election and a leader; 0 = all. The
-	 * others only speak: network_say() sends their messages, and we drop messages to them. For
-	 * measuring one leader of thousands of nodes.
+	 * The number of nodes, from the first, with a transport, an election and a leader; 0 = all.
+	 * The others only speak: network_say() sends their messages, and we drop messages to them.
+	 * Use it to measure one leader of thousands of nodes.
 	 */
 	unsigned n_leading;
 	const char *const *names;         /* NULL = node-0, node-1, … */
-	int64_t tick_ns;                  /* 0 = NETWORK_TICK_NS; NETWORK_LEADER_EVERY_NS at most */
+	int64_t tick_ns;                  /* 0 = NETWORK_TICK_NS; at most NETWORK_LEADER_EVERY_NS */
 	int64_t start_ns;                 /* virtual time begins here; 0 = at 1,000 s */
-	int64_t latency_ns;               /* of every message to another node */
+	int64_t latency_ns;               /* for every message to another node */
 	const struct network_time *times; /* per node; NULL = virtual time */
 	const struct cw_thresholds *thresholds; /* borrowed; NULL = the default */
 	bool has_no_notices;
-	uint32_t iteration_members;              /* see leader/leader.h; 0 = its default */
-	int64_t (*cpu_ns)(void *user);           /* likewise; NULL = evaluations take no time */
+	uint32_t iteration_members; /* see leader/leader.h; 0 = its default */
+	/* See leader/leader.h; NULL = evaluations take no time. */
+	int64_t (*cpu_ns)(void *user);
 	const struct network_ranks *ranks;       /* borrowed; NULL = no node has ranks */
-	void *user;                              /* of ranks and cpu_ns */
+	void *user;                              /* for ranks and cpu_ns */
 	const struct network_observer *observer; /* borrowed; NULL = none */
 };
 
 struct network {
 	/* ---- read-only ---- */
 	struct network_config config;
-	int64_t now_ns; /* virtual */
+	int64_t now_ns; /* virtual time */
 	struct network_node *nodes;
 	const struct network_node *running; /* the node with the current turn; NULL = none */
-	struct network_alert *alerts;       /* delivered, over the lives of all daemons */
+	struct network_alert *alerts;       /* delivered alerts, over the lives of all daemons */
 	unsigned n_alerts, cap_alerts, n_refused_alerts;
 	struct network_alert *notices; /* recorded notices, each id once */
 	unsigned n_notices, cap_notices;
 	struct network_alert *undelivered; /* accepted, but not delivered */
 	unsigned n_undelivered, cap_undelivered;
-	struct network_postmortem *postmortems; /* over the lives of all daemons */
+	struct network_postmortem *postmortems; /* post-mortems, over the lives of all daemons */
 	unsigned n_postmortems, cap_postmortems;
 	/* ---- writable between runs ---- */
 	struct network_digests digest_faults;
@@ -244,27 +252,31 @@ struct network {
 	/* ---- private to the network ---- */
 	int64_t start_ns, tick_ns;
 	uint64_t ticks;
-	uint8_t *links;      /* enum network_link, n_nodes × n_nodes */
-	unsigned *n_digests; /* from one to the other while digests have faults, likewise */
+	uint8_t *links; /* enum network_link, n_nodes × n_nodes */
+	/* Digests per pair of nodes while digests have faults, n_nodes × n_nodes. */
+	unsigned *n_digests;
 	int error;
 };
 
-/* 0, -EINVAL (no nodes, too many, or too long a tick), -ENOMEM. */
+/* Makes a network. 0; -EINVAL (no nodes, too many, or too long a tick); -ENOMEM. */
 int network_new(const struct network_config *config, struct network **ret);
 /* Takes NULL; returns NULL. */
 struct network *network_free(struct network *net);
 
-/* 0 or -ENOMEM. Runs whole ticks: up to one more than requested. */
+/* Runs whole ticks, so up to one tick more than requested. 0 or -ENOMEM. */
 int network_run(struct network *net, int64_t ns);
 int network_run_until(struct network *net, int64_t until_ns);
-/* Runs until one more alert is out, at most this long. 1: it is, 0: none came; -ENOMEM. */
+/*
+ * Runs until one more alert is out, or until this time is over. 1: an alert is out; 0: none came;
+ * -ENOMEM.
+ */
 int network_run_until_alert(struct network *net, int64_t ns);
 
 /* ---- for the half that knows ranks ---- */
 
 /*
- * Sends the node's digest of one job to its leader and the next one in order. Fills in node, epoch
- * and number; the rest is borrowed. Like cw_election_publish().
+ * Sends the node's digest of one job to its leader and to the next node in order. Fills in node,
+ * epoch and number; the rest is borrowed. Like cw_election_publish().
  */
 int network_publish(struct network_node *n, struct cw_msg_digest *d);
 /* Sends an answer to a requester, which may be the node itself. */
@@ -274,31 +286,36 @@ int network_say(struct network *net, unsigned from, unsigned to, const struct cw
 
 /* ---- events on nodes and links ---- */
 
-/* Its ranks continue, but are invisible. */
+/* Ends the node's daemon. Its ranks continue, but are invisible. */
 void network_kill(struct network *net, unsigned node, enum network_end how);
-/* Starts its daemon, with an empty memory and the contents of its disk; from any state. */
+/* Starts the node's daemon, from any state, with an empty memory and the contents of its disk. */
 void network_start(struct network *net, unsigned node);
 void network_hold(struct network *net, unsigned node);
 void network_go_on(struct network *net, unsigned node);
-/* Restarts only its leading half. */
+/* Restarts only the leader of the node. */
 void network_restart_leader(struct network *net, unsigned node);
 /*
- * From now on it has the previous version, or today's: its messages, in both directions, lack the
- * parts that this version does not know. Call it before the first run, or between network_kill()
- * and network_start().
+ * Gives the node the previous version from now on, or today's. With the previous version, its
+ * messages in both directions lack the parts that this version does not know. Call it before the
+ * first run, or between network_kill() and network_start().
  */
 void network_set_old(struct network *net, unsigned node, bool is_old);
-/* Applies to both directions. After a cut, joined nodes reconnect at once. */
+/*
+ * Sets the link between two nodes, in both directions. After a cut, joined nodes reconnect at once.
+ */
 void network_set_link(struct network *net, unsigned a, unsigned b, enum network_link how);
-/* Links to all others. */
+/* Sets the links of a node to all others. */
 void network_set_links_of(struct network *net, unsigned node, enum network_link how);
 
 /* ---- results ---- */
 
-/* The node that claims to lead the job; -1 = none, -2 = more than one. For any one job. */
+/*
+ * Returns the node that claims to lead the job; -1 = none, -2 = more than one. Use it if there is
+ * only one job.
+ */
 int network_leader(const struct network *net);
-/* The only job that a node leads; NULL = none. */
+/* Returns the only job that the node leads; NULL = none. */
 const struct cw_job *network_job(const struct network *net, unsigned node);
-/* The node's stored data of an incident; NULL = none. */
+/* Returns the node's stored data of an incident; NULL = none. */
 const struct fake_store_bundle *network_bundle(const struct network *net, unsigned node,
 					       const char *id);

@@ -4,7 +4,7 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* Like its codec: removes unknown parts of a message. */
+/* Removes the parts of a message that the previous version does not know, like its codec. */
 static void forget(struct cw_message *m)
 {
 	static const struct cw_job_key none;
