@@ -2,7 +2,7 @@
 /*
  * The sequence of the demo. Daemons start and report that they are ready; the ranks start and
  * report their steps; the fault happens; an alert arrives. Each phase waits for an event, with a
- * deadline, never for a fixed time.
+ * deadline. No phase waits for a fixed time.
  */
 #include "lab/demo/demo.h"
 
@@ -22,9 +22,11 @@
 #include "lab/demo/demo_webhook.h"
 #include "report/json_util.h"
 
-/* Time for daemons to shut down after SIGTERM. */
+/* The daemons have this much time to shut down after SIGTERM. */
 #define STOP_WITHIN_MS 3000
-/* Extra seconds for a demo while the daemon inspects the job: until it stalls. */
+/*
+ * A demo lasts at most this many seconds longer while the daemon inspects the job, until it stalls.
+ */
 #define MAX_EXTENDED 15
 
 void demo_say(const struct demo *demo, const char *fmt, ...)
@@ -44,10 +46,10 @@ void demo_end(struct demo *demo, enum demo_outcome outcome)
 {
 	if (demo->outcome == DEMO_RUNNING)
 		demo->outcome = outcome;
-	(void)event_base_loopbreak(demo->base); /* fails only for a NULL base */
+	(void)event_base_loopbreak(demo->base); /* fails only if the base is NULL */
 }
 
-/* False if memory ran out. */
+/* Arms the timer. False if memory ran out. */
 static bool arm_deadline(struct demo *demo)
 {
 	int64_t left_ns = demo->deadline_ns - cw_clock_now_ns(&cw_clock_system);
@@ -58,9 +60,9 @@ static bool arm_deadline(struct demo *demo)
 }
 
 /*
- * True if the daemon has begun to inspect a late call, or does not see all ranks yet, both because
- * of a busy machine; also if a temporary fault still lasts. None of these is a finding: the next
- * seconds decide.
+ * True if the next seconds decide whether there is a finding. On a busy machine, the daemon may
+ * have begun to inspect a late call, or may not see all ranks yet. Or a temporary fault still
+ * lasts.
  */
 static bool is_undecided(struct demo *demo)
 {
@@ -158,7 +160,7 @@ static int prepare(struct demo *demo, struct cw_err *err)
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
 	int r;
 
-	/* We adopt orphans of our children, so that nothing survives us. */
+	/* Adopt the orphans of our children, so that no process survives us. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return cw_err_set(err, errno, "prctl: %s", strerror(errno));
 	demo->base = event_base_new();
@@ -212,7 +214,7 @@ void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), in
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)remove(path); /* we leave a file that we cannot remove */
+	(void)remove(path); /* if this fails, the file stays */
 	return 0;
 }
 
@@ -230,7 +232,7 @@ static void wait_for_daemons(struct demo *demo)
 			running += procs[i]->pid && !procs[i]->has_ended;
 		if (!running || cw_clock_now_ns(&cw_clock_system) >= demo->deadline_ns)
 			return;
-		(void)event_base_loop(demo->base, EVLOOP_ONCE); /* SIGCHLD or the deadline */
+		(void)event_base_loop(demo->base, EVLOOP_ONCE); /* until SIGCHLD or the deadline */
 	}
 }
 
@@ -245,7 +247,8 @@ void demo_stop(struct demo *demo)
 		wait_for_daemons(demo);
 	for (int i = 0; i < demo->opts.run.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);
-	demo_freeze_remove(demo->freeze); /* a process that sleeps there cannot end before */
+	/* A process that sleeps in this file system cannot end before. */
+	demo_freeze_remove(demo->freeze);
 	demo_proc_kill_all_children();
 	demo_cgroup_remove(demo);
 	demo_nodes_fini(demo);

@@ -39,8 +39,8 @@ struct event_base;
 struct demo_options {
 	const struct demo_scenario *scenario;
 	struct demo_case run;
-	int seconds;      /* healthy: how long to watch */
-	int timeout_s;    /* until the alert, from the fault */
+	int seconds;      /* healthy: for how long we watch */
+	int timeout_s;    /* from the fault until the alert */
 	const char *keep; /* directory for a copy of the bundle; NULL = no copy */
 	bool json, check, all_frames, is_quiet, no_namespaces, has_call_stacks;
 	bool is_torch; /* run real PyTorch, in another program */
@@ -51,30 +51,30 @@ struct demo_node {
 	char name[16];
 	char dir[PATH_MAX / 2];
 	const char *address;
-	int port;    /* of the peers */
-	int port_fd; /* reserves the port; -1 = no other process is there */
+	int port;    /* port for the peers */
+	int port_fd; /* reserves the port; -1 = no other process uses this address */
 	int notify_fd;
 	struct event *on_notify;
 	bool is_ready;
-	bool is_lost;       /* with all its processes */
-	bool is_restarting; /* we asked it to end */
+	bool is_lost;       /* the node is lost with all its processes */
+	bool is_restarting; /* we asked the daemon to end */
 	struct demo *demo;
 };
 
 struct demo_rank {
 	struct demo_proc proc;
 	int rank, node;
-	long step; /* its newest reported step */
+	long step; /* the newest step that the rank has reported */
 	struct demo *demo;
 };
 
 enum demo_outcome {
 	DEMO_RUNNING = 0,
-	DEMO_ALERT,       /* demo.incident arrived */
-	DEMO_WATCHED,     /* healthy: the time is over without a report */
+	DEMO_ALERT,       /* the alert arrived: demo.incident */
+	DEMO_WATCHED,     /* healthy: the time is over, and no report came */
 	DEMO_TIMEOUT,     /* an expected event did not come; demo.err names it */
-	DEMO_FAILED,      /* demo.err */
-	DEMO_INTERRUPTED, /* demo.signo */
+	DEMO_FAILED,      /* demo.err has the reason */
+	DEMO_INTERRUPTED, /* demo.signo has the signal */
 };
 
 struct demo {
@@ -88,90 +88,103 @@ struct demo {
 	int master_port, master_port_fd;
 	struct event *deadline, *event, *signals[4];
 	int64_t deadline_ns; /* of the expected event, CLOCK_MONOTONIC */
-	int n_extended;      /* number of extensions by a second */
+	int n_extended;      /* number of times that we waited a second longer */
 	struct event *look;  /* polls for a post-mortem */
-	json_t *status;      /* of the job at the end of its time; NULL = not asked */
+	json_t *status;      /* job's status when the time was over; NULL = not asked */
 	int n_cancelled;
-	bool has_launcher_acted;    /* it has ended the ranks of the failed node */
-	int n_restarts;             /* of the whole job */
-	bool is_restarting;         /* the job: we asked its ranks to end */
-	char cgroup[PATH_MAX / 4];  /* of the culprit, if its memory is limited; "" = none */
+	bool has_launcher_acted;    /* the launcher has ended the ranks of the failed node */
+	int n_restarts;             /* restarts of the whole job */
+	bool is_restarting;         /* we asked all ranks of the job to end */
+	char cgroup[PATH_MAX / 4];  /* cgroup of the culprit, if its memory is limited; "" = none */
 	struct demo_freeze *freeze; /* NULL = none */
 
 	bool site_is_up, job_is_running;
-	int64_t fault_ns;    /* monotonic; 0 = not yet */
-	int64_t watching_ns; /* since when the job runs */
+	int64_t fault_ns;    /* monotonic time of the fault; 0 = not yet */
+	int64_t watching_ns; /* monotonic time at which all ranks ran */
 
 	enum demo_outcome outcome;
 	int signo;
 	int64_t alert_ns;
-	json_t *incident;          /* as the webhook received it; or the post-mortem */
-	char bundle[PATH_MAX * 2]; /* its path */
+	json_t *incident;          /* the incident that the webhook received, or the post-mortem */
+	char bundle[PATH_MAX * 2]; /* path of its bundle */
 	struct cw_err err;
 };
 
 /* ---- demo.c ---- */
 
-/* Runs to an outcome; blocks. All started processes still run afterwards: call demo_stop(). */
+/*
+ * Runs the demo to an outcome; blocks. Afterwards all started processes still run, until the caller
+ * calls demo_stop().
+ */
 void demo_run(struct demo *demo);
-/* Stops all processes and removes the directory. Takes a half-started demo. */
+/*
+ * Stops all processes and removes the directory. Also works for a demo that started only in part.
+ */
 void demo_stop(struct demo *demo);
-/* After the outcome: runs the loop until is_there() is true, at most this long. */
+/*
+ * Call it after the outcome. Runs the loop until is_there() is true, for at most this many seconds.
+ */
 void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), int seconds);
-/* Ends the loop with this outcome, unless it has one already. */
+/* Ends the loop with this outcome. If there is an outcome already, it stays. */
 void demo_end(struct demo *demo, enum demo_outcome outcome);
 /* Prints a line of progress on stderr. */
 void demo_say(const struct demo *demo, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Sets the only deadline: without the event within seconds, `what` is missing. */
+/*
+ * Sets the only deadline. If no event comes within this many seconds, the demo reports that `what`
+ * is missing.
+ */
 void demo_expect(struct demo *demo, int seconds, const char *what);
 
 /* ---- demo_nodes.c ---- */
 
-/* Names the nodes and gives them addresses, in a network of their own if possible. */
+/* Names the nodes and gives them addresses. If possible, they get a network of their own. */
 int demo_nodes_plan(struct demo *demo, struct cw_err *err);
 int demo_nodes_start(struct demo *demo, struct cw_err *err);
 /*
- * Call it after children have ended: finds daemons that ended unexpectedly, and restarts a daemon
- * if the scenario says so.
+ * Call it after children have ended. Finds daemons that ended unexpectedly. Restarts a daemon if
+ * the scenario says so.
  */
 void demo_nodes_on_ended(struct demo *demo);
 void demo_nodes_fini(struct demo *demo);
 /*
- * Finds a loopback port and reserves it while *ret_fd is open; users with SO_REUSEADDR may bind it.
+ * Finds a loopback port. The port stays reserved while *ret_fd is open, but users with SO_REUSEADDR
+ * may bind it.
  */
 int demo_free_port(int *ret_port, int *ret_fd);
-/* The job's status from its leader's daemon (new reference), or NULL. */
+/* Asks the daemon of the job's leader for the job's status (new reference). NULL = no status. */
 json_t *demo_nodes_job_status(struct demo *demo);
 
 /* ---- demo_cgroup.c ---- */
 
-/* Makes demo.cgroup with that limit. Needs root and the version 1 memory hierarchy. */
+/* Makes demo.cgroup with this memory limit. Needs root and the version 1 memory hierarchy. */
 int demo_cgroup_make(struct demo *demo, int memory_mb, struct cw_err *err);
-/* Removes it if it exists; its process must have ended. */
+/* Removes the cgroup if it exists. Its process must have ended. */
 void demo_cgroup_remove(struct demo *demo);
 
 /* ---- demo_freeze.c ---- */
 
-/* A small file system at PATH, frozen. Needs root, mkfs.ext4 and a loop device. */
+/* Makes a small, frozen file system at PATH. Needs root, mkfs.ext4 and a loop device. */
 int demo_freeze_make(const char *path, struct demo_freeze **ret, struct cw_err *err);
 void demo_freeze_thaw(struct demo_freeze *freeze);
-/* Thaws and removes it; NULL is fine. A separate process also does this when the demo dies. */
+/* Thaws and removes the file system; takes NULL. If the demo dies, a separate process does this. */
 void demo_freeze_remove(struct demo_freeze *freeze);
 
 /* ---- demo_event.c ---- */
 
 /*
- * Schedules the scenario's event, if it has one: call both when the job runs and after the fault.
+ * Schedules the scenario's event, if there is one. Call the first function when the job runs, and
+ * the second after the fault.
  */
 void demo_event_on_running(struct demo *demo);
 void demo_event_on_fault(struct demo *demo);
 /*
- * A rank has failed, and the job with it: starts the launcher's reaction, and waits for
- * the post-mortem.
+ * Call it when a rank, and with it the job, has failed. Starts the launcher's reaction, and waits
+ * for the post-mortem.
  */
 void demo_event_on_failure(struct demo *demo);
 /*
- * The path of the file whose existence stalls the simulated network, or kills the culprit's device.
+ * Fills path with the name of a file. If this file exists, the simulated network stalls, or the
+ * culprit's device dies.
  */
 void demo_event_break_file(const struct demo *demo, char path[PATH_MAX]);
 
@@ -183,9 +196,9 @@ void demo_postmortem_await(struct demo *demo);
 /* ---- demo_job.c ---- */
 
 int demo_job_start(struct demo *demo, struct cw_err *err);
-/* The scenario's fault has happened: prints it, and waits for the alert. */
+/* Call it when the scenario's fault has happened. Prints the fault, and waits for the alert. */
 void demo_job_fault_happened(struct demo *demo);
-/* Call it after children have ended: checks the ends against the scenario. */
+/* Call it after children have ended. Checks how they ended against the scenario. */
 void demo_job_on_ended(struct demo *demo);
-/* True if the scenario's ranks end by themselves, or are ended, without a fault. */
+/* True if the scenario's ranks end without a fault, by themselves or by a launcher. */
 bool demo_job_ends(const struct demo *demo);

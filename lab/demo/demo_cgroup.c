@@ -34,6 +34,6 @@ int demo_cgroup_make(struct demo *demo, int memory_mb, struct cw_err *err)
 void demo_cgroup_remove(struct demo *demo)
 {
 	if (demo->cgroup[0])
-		(void)rmdir(demo->cgroup); /* on failure it stays, but is empty */
+		(void)rmdir(demo->cgroup); /* if this fails, the cgroup stays, but is empty */
 	demo->cgroup[0] = '\0';
 }

@@ -17,10 +17,14 @@
 #define CANCEL_EVERY_US 400000
 /* An outside event happens after this much work. */
 #define AFTER_RUNNING_S 3
-/* Late enough that the other ranks wait, early enough that they still wait. */
+/*
+ * An event in the middle of the fault comes this much later: late enough that the other ranks wait,
+ * early enough that they still wait.
+ */
 #define AFTER_FAULT_S 8
 /*
- * A launcher checks its own ranks periodically; launchers on other nodes hear of a failure later.
+ * A launcher checks its own ranks at an interval. Launchers on other nodes learn of a failure
+ * later.
  */
 #define OWN_NODE_AFTER_S 1
 #define OTHER_NODES_AFTER_S 3
@@ -30,7 +34,7 @@ void demo_event_break_file(const struct demo *demo, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s/broken", demo->dir);
 }
 
-/* The simulated network checks for that file. */
+/* Stalls the simulated network, which checks for this file. */
 static void stall_network(struct demo *demo)
 {
 	_cleanup_(closep) int file = -1;
@@ -57,7 +61,7 @@ static void cancel(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* Cuts the link first, then stops the daemon: no process is left to report how the ranks ended. */
+/* Cuts the link before it stops the daemon, so that no process can report how the ranks ended. */
 static void lose_node(struct demo *demo)
 {
 	int lost = demo->ranks[demo->opts.run.culprit].node;
@@ -105,7 +109,10 @@ static bool has_failed_on(const struct demo *demo, int node)
 	return false;
 }
 
-/* First call: ends the ranks on nodes with a failed rank. Next call: ends all remaining ranks. */
+/*
+ * The first call ends the ranks on nodes with a failed rank. The next call ends all ranks that
+ * remain.
+ */
 static void end_what_is_left(struct demo *demo)
 {
 	const struct timeval later = { .tv_sec = OTHER_NODES_AFTER_S };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that writes to a frozen file system sleeps uninterruptibly, as on a dead NFS server:
- * not even SIGKILL ends it. So a separate guard process thaws and removes it at the end of the
- * demo, even if the demo crashes.
+ * A process that writes to a frozen file system sleeps uninterruptibly, as on a dead NFS server.
+ * Not even SIGKILL ends it. So a separate guard process thaws and removes the file system at the
+ * end of the demo, even if the demo crashes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@
 
 struct demo_freeze {
 	char path[PATH_MAX / 2]; /* mount point; the image is next to it */
-	int fd;                  /* of the mount point */
+	int fd;                  /* descriptor of the mount point */
 	int guard_fd;            /* closing it makes the guard remove everything */
 	pid_t guard;
 };
 
-/* Runs a script of constant text with the path as $1. */
+/* Runs a script, which is constant text, with the path as $1. */
 static bool run(const char *script, const char *path)
 {
 	pid_t pid = fork();
@@ -34,7 +34,7 @@ static bool run(const char *script, const char *path)
 		null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (null_fd >= 0)
 			for (int fd = 0; fd < 3; fd++)
-				(void)dup2(null_fd, fd); /* its messages are of no use */
+				(void)dup2(null_fd, fd); /* we do not need the script's messages */
 		(void)execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
 		_exit(127);
 	}
@@ -62,7 +62,7 @@ static void guard(const struct demo_freeze *freeze, int until_closed)
 {
 	char byte;
 
-	(void)setsid(); /* ignore a terminal's Ctrl-C */
+	(void)setsid(); /* a terminal's Ctrl-C must not end the guard */
 	while (read(until_closed, &byte, 1) > 0)
 		;
 	(void)ioctl(freeze->fd, FITHAW, 0); /* fails if it is not frozen */
@@ -110,7 +110,7 @@ int demo_freeze_make(const char *path, struct demo_freeze **ret, struct cw_err *
 
 void demo_freeze_thaw(struct demo_freeze *freeze)
 {
-	(void)ioctl(freeze->fd, FITHAW, 0); /* the guard does it again */
+	(void)ioctl(freeze->fd, FITHAW, 0); /* if this fails, the guard does it */
 }
 
 void demo_freeze_remove(struct demo_freeze *freeze)
@@ -120,6 +120,7 @@ void demo_freeze_remove(struct demo_freeze *freeze)
 	closep(&freeze->fd);
 	closep(&freeze->guard_fd);
 	if (freeze->guard > 0)
-		(void)waitpid(freeze->guard, NULL, 0); /* fails if another call collected it */
+		/* Fails if another call has collected the guard. */
+		(void)waitpid(freeze->guard, NULL, 0);
 	free(freeze);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts the ranks as a launcher would; each process prints its current step on standard output.
+ * Starts the ranks as a launcher would. Each process prints its current step on standard output.
  * The program gets the fault as options. The fault has happened when the culprit prints it or dies
- * of it; we measure the time to the alert from that moment.
+ * of it. We measure the time to the alert from that moment.
  */
 #include "lab/demo/demo.h"
 
@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* A loaded machine takes long to start 64 interpreters. */
+/* All ranks must run within this time. A loaded machine takes long to start 64 interpreters. */
 #define RUNNING_WITHIN_S 120
 #define STEP_MS 100
 /* The fault comes after many regular steps, not among the first calls. */
@@ -113,7 +113,10 @@ static void on_line(struct demo_proc *proc, const char *line, void *user)
 		rank->step = step;
 		on_step(rank->demo);
 	} else if (strncmp(line, "fault: ", 7) == 0 && rank->rank == rank->demo->opts.run.culprit) {
-		/* The kernel kills a rank that fills its memory some time later. */
+		/*
+		 * In this scenario the rank fills its memory, and the kernel kills it some time
+		 * later.
+		 */
 		if (!rank->demo->opts.scenario->memory_mb)
 			demo_job_fault_happened(rank->demo);
 	}
@@ -160,7 +163,7 @@ static bool has_fault(const struct demo *demo, const char *fault)
 	return has && strcmp(has, fault) == 0;
 }
 
-/* The address where the first rank to use NCCL publishes the unique id. */
+/* Returns the address at which the first rank to use NCCL publishes the unique id. */
 static const char *master_address(const struct demo *demo)
 {
 	bool is_absent = has_fault(demo, "never-init") && demo->opts.run.culprit == 0;
@@ -258,7 +261,10 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		argv[n++] = (char *)"--fault-path";
 		argv[n++] = text->fault_path;
 	} else if (s->event == DEMO_EVENT_LAUNCHER) {
-		/* The job's own watchdog counts from then on, also on a slow machine. */
+		/*
+		 * The job's own watchdog counts from the moment when this file appears, also on a
+		 * slow machine.
+		 */
 		snprintf(text->fault_path, sizeof(text->fault_path), "%s/fault", demo->dir);
 		argv[n++] = (char *)"--fault-file";
 		argv[n++] = text->fault_path;
@@ -353,13 +359,13 @@ static void restart_ranks(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* True if the rank was expected to end, and in this way. */
+/* True if we expected the rank to end, and to end in this way. */
 static bool had_to_end(const struct demo *demo, int rank)
 {
 	const struct demo_scenario *s = demo->opts.scenario;
 	int status = demo->ranks[rank].proc.wait_status;
 
-	/* A labelled scenario decides itself how its ranks end. */
+	/* A labelled scenario itself decides how its ranks end. */
 	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
 	/* In a failing job, the post-mortem reports how each rank ends. */
@@ -370,7 +376,7 @@ static bool had_to_end(const struct demo *demo, int rank)
 	return s->steps && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The culprit may have ended before we read its last output. */
+/* Notes the fault if the culprit has ended: we may not have read its last output yet. */
 static void note_failure(struct demo *demo)
 {
 	if (demo->ranks[demo->opts.run.culprit].proc.has_ended)

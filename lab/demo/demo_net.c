@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unshare() and setns() move only the calling thread. So a separate thread builds the network from
- * inside and then ends; no thread has to return to its old namespace.
+ * inside and then ends. No thread has to return to its old namespace.
  */
 #include "lab/demo/demo_net.h"
 
@@ -24,13 +24,13 @@
 
 #include "common/cleanup.h"
 
-/* For a network that is invisible from outside; the hub is the last host. */
+/* Addresses of a network that is invisible from outside. The hub is the last host. */
 #define ADDRESS_FORMAT "10.77.0.%d"
 #define HUB_HOST 254
 #define MAC_FORMAT "02:00:00:00:00:%02x"
-/* ip(8) takes some milliseconds; if it hangs, the demo goes on. */
+/* The limit of one ip(8), which takes some milliseconds. If it hangs, the demo goes on. */
 #define IP_WITHIN_S 10
-/* The descriptor where ip(8) finds the hub. */
+/* The number of the descriptor by which ip(8) finds the hub. */
 #define HUB_CHILD_FD 3
 #define BACKLOG 64
 
@@ -54,10 +54,10 @@ struct build {
 
 /* ---- ip(8) ---- */
 
-/* In the child; does not return. */
+/* Becomes ip(8) in the child; does not return. */
 static void become_ip(int in_fd, int out_fd, int hub_fd)
 {
-	/* Moved above all targets, so that no dup2() overwrites one of them. */
+	/* Move the descriptors above all targets, so that no dup2() overwrites one of them. */
 	int in = fcntl(in_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int out = fcntl(out_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int hub = fcntl(hub_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
@@ -72,7 +72,7 @@ static void become_ip(int in_fd, int out_fd, int hub_fd)
 	_exit(127);
 }
 
-/* Reads its first line of error text; the other lines only give the position. */
+/* Reads the first line of error text. The other lines only give the position. */
 static void read_line(int fd, char *line, size_t len)
 {
 	size_t n = 0;
@@ -108,9 +108,7 @@ static int batch_file(const char *batch)
 	return steal_fd(&fd);
 }
 
-/*
- * Runs the batch in the calling thread's namespace, or in the namespace of within_fd (-1 = none).
- */
+/* Runs the batch in the namespace of within_fd; -1 = in the calling thread's namespace. */
 static int run_ip(const struct demo_net *net, const char *batch, int within_fd, struct cw_err *err)
 {
 	_cleanup_(closep) int in_fd = batch_file(batch), read_fd = -1, write_fd = -1;
@@ -158,8 +156,9 @@ static int make_namespaces(int flags, struct cw_err *err)
 }
 
 /*
- * We enter all hardware addresses of the nodes in advance. Learned entries count towards a limit of
- * the whole machine, and a demo of 64 nodes would use up four times as many.
+ * Writes the commands that make one node. We enter all hardware addresses of the nodes in advance.
+ * Learned entries would count towards a limit of the whole machine, and a demo of 64 nodes would
+ * use up four times as many.
  */
 static void write_node_batch(FILE *out, const struct demo_net *net, const struct net_node *node)
 {
@@ -177,7 +176,7 @@ static void write_node_batch(FILE *out, const struct demo_net *net, const struct
 				net->nodes[i].address, i + 1);
 }
 
-/* For the hub, where all links of nodes end. */
+/* Writes the commands that make the hub, where all links of nodes end. */
 static void write_hub_batch(FILE *out, const struct demo_net *net, const struct net_node *ignored)
 {
 	fprintf(out,
@@ -221,12 +220,15 @@ static int make_node(const struct demo_net *net, struct net_node *node, struct c
 	return set_up(net, node, write_node_batch, err);
 }
 
-/* A socket stays in the namespace of its creation, whichever process holds it. */
+/*
+ * Opens the socket for alerts. It stays in the namespace in which it was made, whichever process
+ * holds it.
+ */
 static int listen_in_hub(struct demo_net *net, struct cw_err *err)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 
-	/* always a valid address */
+	/* cannot fail: the address is valid */
 	(void)inet_pton(AF_INET, net->alert_address, &address.sin_addr);
 	net->alert_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (net->alert_fd < 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A failed job causes no alert. So we search for its post-mortem in the state directory of the
- * leader's node. It is in a bundle of its own, or in that of an alert.
+ * leader's node. The post-mortem is in a bundle of its own, or in the bundle of an alert.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -19,7 +19,7 @@ static void look_at(struct demo *demo, const char *path)
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
 	if (cw_bundle_read(path, &bundle, NULL) < 0 || !bundle.postmortem)
-		return; /* the daemon may still be writing it */
+		return; /* the daemon may still be writing the bundle */
 	demo->incident = json_incref(bundle.postmortem);
 	demo->alert_ns = cw_clock_now_ns(&cw_clock_system);
 	snprintf(demo->bundle, sizeof(demo->bundle), "%s", path);

@@ -17,12 +17,12 @@
 #include "common/cleanup.h"
 #include "lab/demo/demo_net.h"
 
-/* A longer line is passed on in pieces. */
+/* If a line is longer, we pass it on in pieces. */
 #define MAX_LINE 4096
 
 /*
- * Variables of the site's own collwatch, service manager or launcher must not reach the
- * demo's processes.
+ * Removes the variables of the site's own collwatch, service manager or launcher, so that they do
+ * not reach the demo's processes.
  */
 static void forget_outer_environment(void)
 {
@@ -33,7 +33,7 @@ static void forget_outer_environment(void)
 	bool again = true;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		(void)unsetenv(names[i]); /* fails only for invalid names */
+		(void)unsetenv(names[i]); /* fails only if the name is invalid */
 	while (again) {
 		again = false;
 		for (char **var = environ; *var && !again; var++) {
@@ -47,7 +47,7 @@ static void forget_outer_environment(void)
 	}
 }
 
-/* Writing 0 moves the calling process. */
+/* Joins the cgroup: writing 0 moves the calling process. */
 static int join_cgroup(const char *procs)
 {
 	int fd = open(procs, O_WRONLY | O_CLOEXEC);
@@ -55,13 +55,13 @@ static int join_cgroup(const char *procs)
 	return fd < 0 || write(fd, "0", 1) != 1 ? -errno : 0;
 }
 
-/* In the child; does not return. */
+/* Becomes the program in the child; does not return. */
 static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	(void)setpgid(0, 0); /* the parent does it too: the first call wins */
+	(void)setpgid(0, 0); /* the parent does this, too; the first call counts */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(126);
@@ -89,7 +89,10 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 
 static void pass_line(struct demo_proc *proc, const char *line)
 {
-	/* the log only helps after a failure: a full disk must not stop the demo */
+	/*
+	 * We ignore errors: the log only helps after a failure, and a full disk must not stop the
+	 * demo.
+	 */
 	(void)!write(proc->log_fd, line, strlen(line));
 	(void)!write(proc->log_fd, "\n", 1);
 	if (proc->on_line)
@@ -144,13 +147,14 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
 		return cw_err_set(err, ENOMEM, "out of memory");
 	(void)steal_fd(&read_fd);
 	bufferevent_setcb(proc->output, on_output, NULL, on_output_end, proc);
-	(void)bufferevent_enable(proc->output, EV_READ); /* cannot fail for an open pipe */
+	(void)bufferevent_enable(proc->output, EV_READ); /* cannot fail: the pipe is open */
 	pid = fork();
 	if (pid == 0)
 		become(spec, write_fd, parent);
 	if (pid < 0)
 		return cw_err_set(err, errno, "cannot start %s: %s", spec->name, strerror(errno));
-	(void)setpgid(pid, pid); /* fails if the child has run exec, but then it did this itself */
+	/* Fails if the child already runs the program, but then the child has done it. */
+	(void)setpgid(pid, pid);
 	proc->pid = pid;
 	proc->log_fd = steal_fd(&log_fd);
 	return 0;
@@ -203,7 +207,7 @@ bool demo_proc_may_look(void)
 void demo_proc_signal(const struct demo_proc *proc, int signo)
 {
 	if (proc->pid > 0)
-		(void)kill(-proc->pid, signo); /* the group may be gone already */
+		(void)kill(-proc->pid, signo); /* fails if the group is gone */
 }
 
 char *demo_proc_describe_end(const struct demo_proc *proc, char *buf, size_t len)
@@ -227,7 +231,7 @@ void demo_proc_fini(struct demo_proc *proc)
 	*proc = (struct demo_proc){ 0 };
 }
 
-/* Kills the children listed in /proc; false if there are none. */
+/* Kills the children that /proc lists. False if there are none. */
 static bool kill_children(void)
 {
 	_cleanup_(freep) char *line = NULL;
@@ -249,7 +253,7 @@ static bool kill_children(void)
 
 void demo_proc_kill_all_children(void)
 {
-	/* Each round may give us further orphans (we are their subreaper). */
+	/* We are the subreaper, so each round may give us further orphans. */
 	while (kill_children() && waitpid(-1, NULL, 0) > 0)
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes of the demo. Each leads its own process group and dies with the demo, even if the demo
- * crashes. Its output comes line by line through the event loop, and a log file keeps it.
+ * Processes of the demo. Each process leads its own process group and dies with the demo, even if
+ * the demo crashes. The event loop passes on its output line by line, and a log file keeps it.
  *
  * One thread.
  */
@@ -23,20 +23,21 @@ struct demo_proc {
 	char name[32]; /* "rank 3", "node-a" */
 	pid_t pid;     /* 0 = not started */
 	bool has_ended;
-	int wait_status; /* from waitpid(), after its end */
+	int wait_status; /* result of waitpid() after the end */
 	struct bufferevent *output;
 	int log_fd;
-	demo_proc_line_fn on_line; /* NULL = no reader */
+	demo_proc_line_fn on_line; /* NULL = no function gets the lines */
 	void *user;
 };
 
 struct demo_proc_spec {
 	const char *name;
-	char *const *argv;          /* argv[0] is looked up in PATH */
-	const char *const *env;     /* "NAME=value" over the environment of the demo; NULL ends */
-	const char *log_path;       /* opened for append */
-	const char *cgroup_procs;   /* its control group; NULL = ours */
-	const struct demo_net *net; /* with the node that it runs in; NULL = our own place */
+	char *const *argv; /* argv[0] is looked up in PATH */
+	/* "NAME=value", NULL-terminated; added to the environment of the demo. */
+	const char *const *env;
+	const char *log_path;       /* we append to this file */
+	const char *cgroup_procs;   /* cgroup.procs of its control group; NULL = our group */
+	const struct demo_net *net; /* network that has its node; NULL = it runs where we do */
 	int node;
 	demo_proc_line_fn on_line;
 	void *user;
@@ -50,24 +51,24 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
 		    const struct demo_proc_spec *spec, struct cw_err *err);
 
 /*
- * Collects ended children (call it on SIGCHLD): marks the ended ones of procs[0..n) and returns
- * their number. Other children are adopted orphans; we forget them.
+ * Collects ended children. Call it on SIGCHLD. Marks the processes of procs[0..n) that ended and
+ * returns their number. Other children are orphans that we adopted; we forget them.
  */
 unsigned demo_proc_reap(struct demo_proc *const *procs, unsigned n);
 
 /*
- * True if one of our processes may see the call that another one sleeps in. A daemon does this with
- * ranks, which are not its children. Blocks while it tries this.
+ * True if one of our processes may see in which call another one sleeps. A daemon does this with
+ * ranks, which are not its children. Blocks while it tries.
  */
 bool demo_proc_may_look(void);
 
 /* Sends signo to the whole group of a running process. */
 void demo_proc_signal(const struct demo_proc *proc, int signo);
 
-/* "exited with status 1", "was killed by signal 9 (Killed)"; returns buf. */
+/* Writes "exited with status 1", "was killed by signal 9 (Killed)" and the like; returns buf. */
 char *demo_proc_describe_end(const struct demo_proc *proc, char *buf, size_t len);
 
-/* Closes pipe and log; takes a zeroed proc too. Does not stop the process. */
+/* Closes the pipe and the log. Also takes a zeroed proc. Does not stop the process. */
 void demo_proc_fini(struct demo_proc *proc);
 
 /* Kills and collects all remaining children, adopted orphans included. Blocks briefly. */

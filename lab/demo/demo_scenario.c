@@ -71,7 +71,7 @@ static const struct demo_scenario scenarios[] = {
 	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
 	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
 	  .program = DEMO_PYTHON },
-	/* A job that ends before or during an alert: a post-mortem explains why it died. */
+	/* These jobs end before or during an alert, and a post-mortem explains why. */
 	{ "cascade", "a rank fails; its launcher ends its node, and the other nodes' ranks abort",
 	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
 	  .has_postmortem = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
@@ -84,8 +84,8 @@ static const struct demo_scenario scenarios[] = {
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/*
-	 * From here on: activities that only look like a hang. The daemons must not report
-	 * these either.
+	 * The activities from here on only look like a hang. The daemons must not report these,
+	 * either.
 	 */
 	{ "evaluation", "a rank evaluates the model, the others wait for it", "evaluate",
 	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_progress_after_s = 2,
@@ -169,14 +169,16 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 	}
 }
 
-/* A post-mortem lists ranks; an incident has an object per rank. */
+/*
+ * Returns the rank of a culprit. A post-mortem lists ranks, but an incident has an object per rank.
+ */
 static json_int_t rank_of(const json_t *culprit)
 {
 	return json_is_integer(culprit) ? json_integer_value(culprit)
 					: cw_json_int(culprit, "rank", -1);
 }
 
-/* True if each guilty rank appears once, and no other rank appears. */
+/* True if the culprits are the guilty ranks, each once, and no other rank. */
 static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits,
 			       const struct demo_case *c)
 {
@@ -197,8 +199,8 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 }
 
 /*
- * If some ranks left the call and others did not, the latter must be named, and never
- * with certainty.
+ * True if the document names the ranks that have not left the call, although others have left it.
+ * It must name them, but never with certainty.
  */
 static bool names_the_unfinished(const struct demo_scenario *s, const json_t *doc)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scenarios of the demo: one row each, with the right verdict. */
+/* The scenarios of the demo. Each is one row, and has the right verdict. */
 #pragma once
 
 #include <jansson.h>
@@ -10,28 +10,28 @@
 
 enum demo_program {
 	DEMO_C,      /* the C program; both programs know the fault */
-	DEMO_EITHER, /* the Python program shows more, the C program suffices */
-	DEMO_PYTHON, /* only the Python program knows the fault */
-	/* ranks of a labelled scenario: the options are its file and its index there */
+	DEMO_EITHER, /* both programs will do, but the Python program shows more */
+	DEMO_PYTHON, /* the Python program; only this one knows the fault */
+	/* Ranks of a labelled scenario. The options are its file and its index in that file. */
 	DEMO_SUITE,
 };
 
 enum demo_blame {
-	DEMO_BLAME_CULPRIT, /* the faulty rank, no other rank */
-	DEMO_BLAME_NOBODY,  /* the facts do not show who */
-	DEMO_BLAME_CYCLE,   /* in a communicator of two, both; else the faulty rank */
+	DEMO_BLAME_CULPRIT, /* only the faulty rank */
+	DEMO_BLAME_NOBODY,  /* no rank, because the facts do not show who it is */
+	DEMO_BLAME_CYCLE,   /* both ranks of a communicator of two; else the faulty rank */
 	DEMO_BLAME_NODE,    /* all ranks of the culprit's node */
 };
 
 /* Events from outside of the job. */
 enum demo_event {
 	DEMO_EVENT_NONE = 0,
-	DEMO_EVENT_NETWORK_STALL,  /* between the culprit and the next rank */
+	DEMO_EVENT_NETWORK_STALL,  /* the link between the culprit and the next rank stalls */
 	DEMO_EVENT_CANCEL,         /* a job manager ends the ranks, one by one */
-	DEMO_EVENT_NODE_LOSS,      /* the culprit's node: link, daemon and ranks */
+	DEMO_EVENT_NODE_LOSS,      /* the culprit's node is lost: link, daemon and ranks */
 	DEMO_EVENT_JOB_RESTART,    /* a launcher ends all ranks and starts them again */
-	DEMO_EVENT_DAEMON_RESTART, /* all daemons, during the fault */
-	DEMO_EVENT_THAW,           /* the file system that the culprit writes to */
+	DEMO_EVENT_DAEMON_RESTART, /* all daemons restart during the fault */
+	DEMO_EVENT_THAW,           /* the file system that the culprit writes to is thawed */
 	DEMO_EVENT_LAUNCHER,       /* a launcher ends the remaining ranks after a failure */
 	DEMO_EVENT__MAX,
 };
@@ -39,33 +39,33 @@ enum demo_event {
 struct demo_scenario {
 	const char *name;
 	const char *summary; /* for --list */
-	const char *fault;   /* --fault of the training program; NULL = none */
-	const char *happens; /* "rank 3 …" */
-	const char *why;     /* why no report is right; NULL = obvious */
-	/* Of the incident; CW_CLASS_HEALTHY = no report must come. */
+	const char *fault;   /* option --fault of the training program; NULL = none */
+	const char *happens; /* words that follow "rank 3 " */
+	const char *why;     /* why a report would be wrong; NULL = obvious */
+	/* Class of the incident; CW_CLASS_HEALTHY = there must be no report. */
 	enum cw_class expected_class;
 	enum cw_detail expected_detail; /* CW_DETAIL_NONE = any */
 	enum demo_program program;
 	enum demo_blame blame;
 	enum demo_event event;
-	const char *options[2];   /* of the training program; NULL = none */
+	const char *options[2];   /* for the training program; NULL = none */
 	int steps;                /* number of steps of the program; 0 = endless */
-	int memory_mb;            /* of the culprit's control group; 0 = no limit */
+	int memory_mb;            /* limit of the culprit's control group; 0 = no limit */
 	int lasts_s;              /* duration of a temporary fault; 0 = the program's choice */
 	int watch_s;              /* minimum time to watch for reports */
-	int no_progress_after_s;  /* of the daemons; 0 = the demo's default */
-	bool is_in_pairs;         /* an even number of ranks */
-	bool has_postmortem;      /* the job fails: its post-mortem has the verdict */
-	bool needs_host_wait;     /* a daemon must be able to see what a rank sleeps in */
+	int no_progress_after_s;  /* setting of the daemons; 0 = the demo's default */
+	bool is_in_pairs;         /* needs an even number of ranks */
+	bool has_postmortem;      /* the job fails, and the verdict is in its post-mortem */
+	bool needs_host_wait;     /* needs a daemon that can see what a rank sleeps in */
 	int min_ranks, min_nodes; /* 0 = 1 */
 	int alert_within_s;       /* promised time after the fault; 0 = no alert */
 };
 
-/* NULL = no such scenario. */
+/* Returns the scenario of this name; NULL = there is none. */
 const struct demo_scenario *demo_scenario_find(const char *name);
 const struct demo_scenario *demo_scenario_default(void);
 void demo_scenario_list(FILE *out);
-/* The name of the i-th; NULL = no more. */
+/* Returns the name of the i-th scenario; NULL = there are no more. */
 const char *demo_scenario_name(unsigned i);
 
 /* The parameters of a run. */
@@ -73,14 +73,12 @@ struct demo_case {
 	int ranks, nodes, culprit;
 };
 
-/* Places ranks in blocks, like launchers. */
+/* Returns the node of a rank. We place ranks in blocks, like launchers. */
 static inline int demo_case_node(const struct demo_case *c, int rank)
 {
 	return (int)((long)rank * c->nodes / c->ranks);
 }
 
-/*
- * True if doc (an incident, a post-mortem, or a healthy document) is right in that case.
- */
+/* True if doc (an incident, a post-mortem, or a healthy document) is right in this case. */
 bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 			    const struct demo_case *c);

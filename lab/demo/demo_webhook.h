@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small HTTP server that receives the demo's alerts, like a site's own. */
+/* A small HTTP server that receives the demo's alerts, as a site's own server would. */
 #pragma once
 
 #include <jansson.h>
@@ -14,8 +14,8 @@ struct demo_webhook;
 typedef void (*demo_webhook_fn)(const json_t *incident, void *user);
 
 /*
- * Listens on a free port of loopback, or on an already listening socket (else -1). The webhook owns
- * that socket, also after an error.
+ * Listens on listen_fd, or on a free port of loopback if it is -1. The webhook takes listen_fd,
+ * also after an error.
  */
 int demo_webhook_new(struct event_base *base, int listen_fd, demo_webhook_fn on_alert, void *user,
 		     struct demo_webhook **ret, struct cw_err *err);
