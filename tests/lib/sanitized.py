@@ -21,12 +21,17 @@ def build_sanitized(compiler, at):
     with open(wrong + ".c", "w") as f:
         f.write("#include <stdlib.h>\nint main(int n, char **v) { char *p = malloc(8); free(p); "
                 "p[n] = 1; return p[n]; }\n")
-    for argv in ([*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "lab/sim/include"),
-                  "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program],
-                 [wrong + ".c", "-o", wrong]):
+    def build(*argv):
         p = subprocess.run([compiler, "-g", "-w", "-fsanitize=address", *argv],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if p.returncode:
-            pytest.skip("%s builds nothing with AddressSanitizer: %s" %
-                       (compiler, p.stdout.decode().split("\n")[0]))
+        return "" if p.returncode == 0 else p.stdout.decode().split("\n")[0] or "no word"
+
+    said = build(wrong + ".c", "-o", wrong)
+    if said:
+        pytest.skip("%s builds nothing with AddressSanitizer: %s" % (compiler, said))
+    # The compiler can build, so a failure here is ours.
+    said = build(*sources, "-I" + SOURCE, "-I" + os.path.join(SOURCE, "lib"), "-I" + os.path.join(SOURCE, "lab/sim/include"),
+                 "-L" + at, "-lnccl", "-lcuda", "-ldl", "-lpthread", "-D_GNU_SOURCE", "-o", program)
+    if said:
+        pytest.fail("%s does not build agent_program: %s" % (compiler, said))
     return program, wrong
