@@ -84,8 +84,8 @@ class Tree:
         self.dir = tempfile.mkdtemp(prefix="cw-real-")
         for name in "cli", "lab/sim", "lab/programs":
             os.makedirs(os.path.join(self.dir, name))
-        for name in "collwatch", "collwatch-lab":
-            shutil.copy2(os.path.join(ARGS.build, "cli", name), os.path.join(self.dir, "cli", name))
+        for name in "cli/collwatch", "lab/collwatch-lab":
+            shutil.copy2(os.path.join(ARGS.build, name), os.path.join(self.dir, name))
         for name in "agent", "daemon":
             os.symlink(os.path.join(ARGS.build, name), os.path.join(self.dir, name))
         job = nccl_run.job_environment(nccl_place.default_cache(), ARGS.build,
