@@ -132,7 +132,7 @@ static int write_file(struct cw_metrics_output *o)
 			return -errno;
 		done += (size_t)n;
 	}
-	/* Other users have to read the file, whatever the umask is. */
+	/* Other users have to read the file, so its mode does not depend on the umask. */
 	if (fchmod(fd, 0644) < 0 || rename(o->temp_path, o->file_path) < 0)
 		return -errno;
 	return 0;

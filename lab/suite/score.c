@@ -536,7 +536,7 @@ static int judge_postmortem(struct score *score, const struct suite_scenario *s,
 			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
 }
 
-/* Counts the post-mortem of a job, whatever its pages were. */
+/* Counts the post-mortem of a job. The job's pages do not matter here. */
 static int count_postmortems(struct score *score, const struct suite_scenario *s,
 			     const struct outcome *o)
 {

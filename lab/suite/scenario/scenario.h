@@ -307,7 +307,7 @@ struct suite_scenario {
 	bool has_no_progress;    /* no progress words */
 	bool is_recorded;        /* the agents' own code records it, if the pipeline uses digests */
 	bool is_usual_wait;      /* its wait is like those of healthy jobs; only counted */
-	bool is_whole;           /* we watch it to its end, whatever the reports are */
+	bool is_whole;           /* we watch it to its end and ignore the reports */
 	bool is_fast_forwarding; /* we show parts of healthy stretches and skip the rest */
 	bool is_fast_forwarding_waits; /* we skip most of a wait in which nothing changes */
 	uint8_t completion;            /* enum suite_completion */
