@@ -28,7 +28,6 @@ static const struct part parts[CW_PART__MAX] = {
 			       CW_DEMO_DIR "/scenario_rank" },
 	[CW_PART_LAB] = { "the laboratory", { "../lab/collwatch-lab" }, CW_LAB_PATH },
 	[CW_PART_TORCH] = { "real PyTorch", { "../../lab/real-torch" }, NULL },
-	[CW_PART_COMPARE] = { "the comparison", { "../../tests/compare/run" }, NULL },
 };
 
 /* Returns the directory of this executable, without a final slash. */

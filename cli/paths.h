@@ -19,7 +19,6 @@ enum cw_part {
 	CW_PART_SCENARIO, /* a rank of a labelled scenario */
 	CW_PART_LAB,      /* collwatch-lab */
 	CW_PART_TORCH,    /* lab/real-torch of the source tree; never installed */
-	CW_PART_COMPARE,  /* tests/compare/run of the source tree; never installed */
 	CW_PART__MAX,
 };
 

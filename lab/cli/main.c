@@ -14,9 +14,6 @@ static const struct cw_verb verbs[] = {
 	  &cw_argp_demo, cw_demo_value, NULL },
 	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right",
 	  &cw_argp_suite, NULL, NULL },
-	{ "compare", cw_verb_compare,
-	  "the same hangs for collwatch, PyTorch's tools, RAS and py-spy", &cw_argp_compare, NULL,
-	  NULL },
 };
 
 int main(int argc, char **argv)

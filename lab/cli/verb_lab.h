@@ -4,10 +4,9 @@
 
 #include <argp.h>
 
-int cw_verb_compare(int argc, char **argv);
 int cw_verb_demo(int argc, char **argv);
 int cw_verb_suite(int argc, char **argv);
 
 /* Their options, and the scenarios of the demo, in the form of struct cw_verb (cli/dispatch.h). */
-extern const struct argp cw_argp_compare, cw_argp_demo, cw_argp_suite;
+extern const struct argp cw_argp_demo, cw_argp_suite;
 const char *cw_demo_value(const char *name, unsigned i);
