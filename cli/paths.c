@@ -23,9 +23,6 @@ static const struct part parts[CW_PART__MAX] = {
 	[CW_PART_TRAIN_PY] = { "the demo's Python training program",
 			       { "../lab/programs/train_loop.py" },
 			       CW_DEMO_DIR "/train_loop.py" },
-	[CW_PART_SCENARIO] = { "the program of the suite's ranks",
-			       { "../lab/programs/scenario_rank" },
-			       CW_DEMO_DIR "/scenario_rank" },
 	[CW_PART_LAB] = { "the laboratory", { "../lab/collwatch-lab" }, CW_LAB_PATH },
 	[CW_PART_TORCH] = { "real PyTorch", { "../../lab/real-torch" }, NULL },
 };

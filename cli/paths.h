@@ -16,7 +16,6 @@ enum cw_part {
 	CW_PART_SIM,      /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
 	CW_PART_TRAIN_C,  /* the demo's training loop */
 	CW_PART_TRAIN_PY, /* the demo's training loop in Python */
-	CW_PART_SCENARIO, /* a rank of a labelled scenario */
 	CW_PART_LAB,      /* collwatch-lab */
 	CW_PART_TORCH,    /* lab/real-torch of the source tree; never installed */
 	CW_PART__MAX,

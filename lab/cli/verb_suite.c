@@ -18,7 +18,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/parse.h"
-#include "lab/cli/suite_processes.h"
 #include "lab/cli/suite_workers.h"
 #include "lab/cli/verb_lab.h"
 #include "lab/suite/generate.h"
@@ -35,11 +34,9 @@ enum {
 	OPT_COVERAGE,
 	OPT_ONLY,
 	OPT_VERBOSE,
-	OPT_ENGINE,
 	OPT_GENERATE,
 	OPT_WAITS,
 	OPT_SEED,
-	OPT_PROCESSES,
 	OPT_JOBS,
 	OPT_PRINT,
 	OPT_TRACE,
@@ -49,27 +46,21 @@ enum {
 	OPT_INCIDENTS,
 };
 
-/* The number of jobs of eight ranks that run at once on two processors without delay. */
-#define PROCESSES_DEFAULT 3
 #define JOBS_MAX SUITE_WORKERS_MAX
 
 struct options {
 	const char *path, *only;
 	uint32_t scale;
 	uint64_t generate, waits, seed;
-	unsigned jobs;  /* 0 = the default */
+	unsigned jobs;  /* 0 and 1: one scenario at a time */
 	int completion; /* enum suite_completion; -1 = the scenario's own choice */
-	bool no_notices, json, coverage, verbose, print, trace, processes, outcomes;
-	bool incidents;
+	bool no_notices, json, coverage, verbose, print, trace, outcomes, incidents;
 	uint64_t print_index;
 };
 
 struct run {
 	const struct options *opts;
-	struct suite_processes *processes;
 	struct suite_workers workers;
-	char file[SUITE_TITLE]; /* and this scenario's index in it */
-	uint64_t nth;
 	struct score score;
 	struct cw_err err;
 	uint64_t n_unscaled;
@@ -78,10 +69,7 @@ struct run {
 };
 
 static const struct argp_option options[] = {
-	{ "engine", OPT_ENGINE, NULL, 0, "Run them in virtual time (default)", 0 },
-	{ "processes", OPT_PROCESSES, NULL, 0,
-	  "Run those that can be real processes, and compare with virtual time", 0 },
-	{ "jobs", OPT_JOBS, "N", 0, "So many at once (1; 3 with --processes)", 0 },
+	{ "jobs", OPT_JOBS, "N", 0, "So many at once (1)", 0 },
 	{ "ranks-scale", OPT_SCALE, "K", 0, "Jobs K times as large", 0 },
 	{ "generate", OPT_GENERATE, "N", 0, "N random scenarios besides", 0 },
 	{ "waits", OPT_WAITS, "N", 0,
@@ -171,12 +159,6 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_VERBOSE:
 		opts->verbose = true;
 		return 0;
-	case OPT_ENGINE:
-		opts->processes = false;
-		return 0;
-	case OPT_PROCESSES:
-		opts->processes = true;
-		return 0;
 	case OPT_JOBS:
 		opts->jobs = (unsigned)number(state, "jobs", arg, JOBS_MAX);
 		if (!opts->jobs)
@@ -196,9 +178,6 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--json, --outcomes and --incidents exclude each other");
 		if (opts->incidents && opts->jobs > 1)
 			argp_error(state, "--incidents goes with one at a time");
-		if (opts->processes && (opts->generate || opts->waits || opts->scale > 1 ||
-					opts->coverage || opts->outcomes))
-			argp_error(state, "--processes runs the scenarios of files as they are");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -279,33 +258,6 @@ static void print_outcome(const struct suite_scenario *s, const struct outcome *
 		printf("%s:%u %s: silence\n", s->file, s->line, s->name);
 	for (; o && cw_outcome_says(o); o = o->also)
 		print_alert(s, o);
-}
-
-/* The index of this scenario in its file. */
-static uint64_t place_in_file(struct run *run, const struct suite_scenario *s)
-{
-	if (strcmp(run->file, s->file) != 0) {
-		(void)snprintf(run->file, sizeof(run->file), "%s", s->file);
-		run->nth = 0;
-	}
-	return run->nth++;
-}
-
-static int on_process_scenario(void *user, const struct suite_scenario *s)
-{
-	struct run *run = user;
-	uint64_t nth = place_in_file(run, s);
-	const char *obstacle;
-
-	if (run->opts->only && !strstr(s->name, run->opts->only))
-		return 0;
-	obstacle = suite_processes_obstacle(s);
-	if (!obstacle)
-		return suite_processes_add(run->processes, s, nth, &run->err);
-	if (run->opts->verbose)
-		fprintf(stderr, "left out %s: %s\n", s->name, obstacle);
-	suite_processes_skip(run->processes);
-	return 0;
 }
 
 static void print_log(void *user, int64_t ns, const char *node, const char *text)
@@ -567,42 +519,6 @@ static int print_json(struct score *score)
 	return r < 0 ? -EIO : 0;
 }
 
-static int report_processes(const struct run *run)
-{
-	json_t *doc;
-
-	if (!run->opts->json) {
-		suite_processes_print(run->processes, stdout);
-	} else {
-		doc = suite_processes_doc(run->processes);
-		if (!doc)
-			return CW_EXIT_ERROR;
-		json_dumpf(doc, stdout, JSON_INDENT(1));
-		putchar('\n');
-		json_decref(doc);
-	}
-	return suite_processes_differ(run->processes) ? CW_EXIT_HANG : CW_EXIT_OK;
-}
-
-static int run_processes(struct run *run)
-{
-	int r, status = CW_EXIT_ERROR;
-
-	run->processes = suite_processes_new(run->opts->jobs ? run->opts->jobs : PROCESSES_DEFAULT);
-	if (!run->processes) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return CW_EXIT_ERROR;
-	}
-	r = cw_suite_read_path(run->opts->path, on_process_scenario, run, &run->err);
-	suite_processes_wait(run->processes);
-	if (r < 0)
-		fprintf(stderr, "collwatch: %s\n", run->err.text[0] ? run->err.text : strerror(-r));
-	else
-		status = report_processes(run);
-	run->processes = suite_processes_free(run->processes);
-	return status;
-}
-
 static int print_drawn(const struct options *opts)
 {
 	char text[SUITE_DRAWN_BYTES];
@@ -613,24 +529,30 @@ static int print_drawn(const struct options *opts)
 	return fwrite(text, 1, n, stdout) == n ? CW_EXIT_OK : CW_EXIT_ERROR;
 }
 
+struct count {
+	const char *only;
+	uint64_t n;
+};
+
 static int count_one(void *user, const struct suite_scenario *s)
 {
-	struct run *run = user;
+	struct count *count = user;
 
-	run->nth += !run->opts->only || strstr(s->name, run->opts->only);
+	count->n += !count->only || strstr(s->name, count->only);
 	return 0;
 }
 
 /* Number of scenarios; 0 = unknown. Errors in files appear when we run them. */
 static uint64_t count_all(const struct options *opts)
 {
-	struct run run = { .opts = opts };
+	struct count count = { .only = opts->only };
+	struct cw_err err;
 
 	if (opts->waits || (opts->generate && opts->only))
 		return 0; /* we draw scenarios until there are enough */
-	if (opts->path && cw_suite_read_path(opts->path, count_one, &run, &run.err) < 0)
+	if (opts->path && cw_suite_read_path(opts->path, count_one, &count, &err) < 0)
 		return 0;
-	return run.nth + opts->generate;
+	return count.n + opts->generate;
 }
 
 int cw_verb_suite(int argc, char **argv)
@@ -640,8 +562,6 @@ int cw_verb_suite(int argc, char **argv)
 	int r, status;
 
 	(void)cw_options_parse(&cw_argp_suite, argc, argv, 0, &opts);
-	if (opts.processes)
-		return run_processes(&run);
 	if (opts.print)
 		return print_drawn(&opts);
 	cw_log_set_level(CW_LOG_ERR); /* the tables show what leaders log */

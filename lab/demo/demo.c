@@ -33,8 +33,6 @@ void demo_say(const struct demo *demo, const char *fmt, ...)
 {
 	va_list args;
 
-	if (demo->opts.is_quiet)
-		return;
 	va_start(args, fmt);
 	fputs("demo: ", stderr);
 	vfprintf(stderr, fmt, args);

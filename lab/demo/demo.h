@@ -42,7 +42,7 @@ struct demo_options {
 	int seconds;      /* healthy: for how long we watch */
 	int timeout_s;    /* from the fault until the alert */
 	const char *keep; /* directory for a copy of the bundle; NULL = no copy */
-	bool json, check, all_frames, is_quiet, no_namespaces, has_call_stacks;
+	bool json, check, all_frames, no_namespaces, has_call_stacks;
 	bool is_torch; /* run real PyTorch, in another program */
 };
 

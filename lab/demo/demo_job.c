@@ -34,7 +34,6 @@ static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err 
 {
 	char python[PATH_MAX];
 	enum demo_program program = demo->opts.scenario->program;
-	enum cw_part part;
 	int r;
 
 	paths->is_python = program == DEMO_EITHER || program == DEMO_PYTHON;
@@ -45,14 +44,12 @@ static int find_parts(struct demo *demo, struct job_paths *paths, struct cw_err 
 		demo_say(demo, "there is no python3 here: the C program runs instead");
 		paths->is_python = false;
 	}
-	part = paths->is_python ? CW_PART_TRAIN_PY : CW_PART_TRAIN_C;
-	if (program == DEMO_SUITE)
-		part = CW_PART_SCENARIO;
 	r = cw_paths_find(CW_PART_AGENT, paths->agent, err);
 	if (r == 0)
 		r = cw_paths_find(CW_PART_SIM, paths->sim, err);
 	if (r == 0)
-		r = cw_paths_find(part, paths->program, err);
+		r = cw_paths_find(paths->is_python ? CW_PART_TRAIN_PY : CW_PART_TRAIN_C,
+				  paths->program, err);
 	return r;
 }
 
@@ -223,11 +220,6 @@ static void fill_arguments(const struct demo *demo, struct job_paths *paths,
 		argv[n++] = (char *)"-u";
 	}
 	argv[n++] = paths->program;
-	if (s->program == DEMO_SUITE) {
-		argv[n++] = (char *)s->options[0];
-		argv[n++] = (char *)s->options[1];
-		return;
-	}
 	argv[n++] = (char *)"--steps";
 	argv[n++] = text->steps; /* 0 = endless */
 	argv[n++] = (char *)"--log-every";
@@ -365,8 +357,7 @@ static bool had_to_end(const struct demo *demo, int rank)
 	const struct demo_scenario *s = demo->opts.scenario;
 	int status = demo->ranks[rank].proc.wait_status;
 
-	/* A labelled scenario itself decides how its ranks end. */
-	if (s->program == DEMO_SUITE || demo->nodes[demo->ranks[rank].node].is_lost)
+	if (demo->nodes[demo->ranks[rank].node].is_lost)
 		return true;
 	/* In a failing job, the post-mortem reports how each rank ends. */
 	if (s->has_postmortem && (demo->fault_ns || rank == demo->opts.run.culprit))

@@ -12,8 +12,6 @@ enum demo_program {
 	DEMO_C,      /* the C program; both programs know the fault */
 	DEMO_EITHER, /* both programs will do, but the Python program shows more */
 	DEMO_PYTHON, /* the Python program; only this one knows the fault */
-	/* Ranks of a labelled scenario. The options are its file and its index in that file. */
-	DEMO_SUITE,
 };
 
 enum demo_blame {

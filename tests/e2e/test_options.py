@@ -17,8 +17,7 @@ from waiting import expect
 
 OF_THE_LAB = {"bin/collwatch-lab", "libexec/collwatch/sim/libnccl.so.2",
               "libexec/collwatch/sim/libcuda.so.1", "libexec/collwatch/programs/train_loop",
-              "libexec/collwatch/programs/train_loop.py",
-              "libexec/collwatch/programs/scenario_rank"}
+              "libexec/collwatch/programs/train_loop.py"}
 OF_THE_PRODUCT = {"bin/collwatch", "sbin/collwatchd"}
 
 

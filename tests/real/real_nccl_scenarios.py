@@ -105,10 +105,9 @@ class Tree:
 
     def add_programs(self):
         programs = os.path.join(self.dir, "lab/programs")
-        for name in "train_loop", "scenario_rank":
-            exports = "".join(f": \"${{{k}={v}}}\"; export {k}\n" for k, v in self.variables.items())
-            write(os.path.join(programs, name), PROGRAM.format(
-                exports=exports, program=os.path.join(ARGS.build, "lab/programs", name)))
+        exports = "".join(f": \"${{{k}={v}}}\"; export {k}\n" for k, v in self.variables.items())
+        write(os.path.join(programs, "train_loop"), PROGRAM.format(
+            exports=exports, program=os.path.join(ARGS.build, "lab/programs/train_loop")))
         write(os.path.join(programs, "train_loop.py"), PROGRAM_PY.format(
             variables=self.variables,
             program=os.path.join(SOURCE, "lab/programs/train_loop.py")))

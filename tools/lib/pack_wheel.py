@@ -18,7 +18,7 @@ PARTS = [
     "cli/collwatch", "lab/collwatch-lab", "daemon/collwatchd",
     "lab/sim/libcuda.so.1", "lab/sim/libnccl.so.2",
     "lab/programs/train_loop", "lab/programs/train_loop.py", "lab/programs/train_faults.py",
-    "lab/programs/train_workloads.py", "lab/programs/scenario_rank",
+    "lab/programs/train_workloads.py",
 ]
 # The libraries in daemon and command; of the others we use headers only, or no file at all.
 LINKED = ["openssl", "libevent", "libconfuse", "jansson", "elfutils", "libiberty", "libseccomp", "libcap-ng",
