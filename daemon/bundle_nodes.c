@@ -13,7 +13,6 @@
 #include "common/text.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident_id.h"
-#include "numerics/doc/tensor_samples_doc.h"
 #include "report/json_util.h"
 #include "transport/peer_query.h"
 
@@ -319,14 +318,16 @@ static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 		   : -ENOMEM;
 }
 
-/* Writes the names of the silent nodes and the reason. 0 or as put(). */
-static int put_silent(struct cw_bundle_nodes *b, const json_t *silent, unsigned n, const char *why)
+/* Writes which nodes are silent, or that we are asking. 0 or as put(). */
+static int put_absence(struct cw_bundle_nodes *b, struct cw_extension_absence absence)
 {
-	const struct cw_tensor_samples_head head = { .node = cw_transport_self(b->config.transport),
-						     .taken_wall_ns =
-							     cw_clock_wall_ns(b->config.clock) };
-	json_t *doc = cw_tensor_samples_doc_of_none(&head, silent, n, why);
-	int r = put(b, 1, doc);
+	json_t *doc;
+	int r;
+
+	absence.node = cw_transport_self(b->config.transport);
+	absence.taken_wall_ns = cw_clock_wall_ns(b->config.clock);
+	doc = b->config.extension->empty_page(&absence);
+	r = put(b, 1, doc);
 
 	json_decref(doc);
 	return r;
@@ -368,35 +369,28 @@ static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *te
 }
 
 /* Continues behind the last rank of this page if there are more ranks. */
-static void go_on(struct gathering *t, struct source *s, const json_t *doc)
+static void go_on(struct cw_bundle_nodes *b, struct source *s, const struct cw_extension_page *page)
 {
-	const json_t *ranks = json_object_get(doc, "ranks");
-	size_t n = json_array_size(ranks);
-	const json_t *last = n ? json_array_get(ranks, n - 1) : NULL;
-	uint32_t omitted = cw_tensor_samples_doc_omitted(doc);
-
 	s->tries = 0;
-	s->n_ranks += (uint32_t)n;
-	s->after_ns = cw_json_int(last, "created_ns", 0);
-	s->after_pid = cw_json_int(last, "pid", 0);
-	if (last && omitted && s->n_ranks < CW_TENSOR_SAMPLES_DOC_NODE_RANKS)
+	s->n_ranks += page->n_ranks;
+	s->after_ns = page->last_created_wall_ns;
+	s->after_pid = page->last_pid;
+	if (page->n_ranks && page->n_omitted && s->n_ranks < b->config.extension->max_node_ranks)
 		return;
 	s->is_done = true;
-	t->omitted += omitted;
+	b->current.omitted += page->n_omitted;
 }
 
 static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
 	/* Readers of bundles refuse some documents: keep these out. */
 	json_t *doc = cw_json_parse_text(text, JSON_REJECT_DUPLICATES);
-	size_t n = json_array_size(json_object_get(doc, "ranks"));
+	struct cw_extension_page page;
 
-	if (strcmp(cw_json_str(doc, "node", ""), s->name) != 0 ||
-	    strcmp(cw_json_str(doc, "schema", ""), CW_TENSOR_SAMPLES_DOC_SCHEMA) != 0 ||
-	    n > CW_TENSOR_SAMPLES_DOC_PAGE_RANKS)
+	if (b->config.extension->read_page(doc, &page) < 0 || strcmp(page.node, s->name) != 0)
 		give_up(s);
-	else if (!n || add_page(b, s, text))
-		go_on(&b->current, s, doc);
+	else if (!page.n_ranks || add_page(b, s, text))
+		go_on(b, s, &page);
 	json_decref(doc);
 }
 
@@ -462,7 +456,9 @@ static void end_gathering(struct cw_bundle_nodes *b)
 		add_unanswered(t);
 	if (has_others(t) || t->n_silent) {
 		if (t->silent && t->error != -ENOENT)
-			(void)put_silent(b, t->silent, t->n_silent, NULL);
+			(void)put_absence(b,
+					  (struct cw_extension_absence){ .silent = t->silent,
+									 .n_silent = t->n_silent });
 		name_all(silent, sizeof(silent), t->silent, t->n_silent);
 		log_info("job=%s inc=%s: tensor summaries of other nodes in the bundle: documents: "
 			 "%u; ranks left out: %u; no answer from: %s%s%s",
@@ -481,7 +477,7 @@ static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 
 	if (now < t->write_at_ns)
 		return false;
-	r = put_silent(b, NULL, 0, CW_TENSOR_SAMPLES_DOC_ASKING);
+	r = put_absence(b, (struct cw_extension_absence){ .is_asking = true });
 	if (r == -EBUSY && now < t->end_ns)
 		t->write_at_ns = now + REST_NS;
 	else

@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "daemon/store/store.h"
+#include "digest/extension.h"
 #include "transport/transport.h"
 
 struct cw_bundle_nodes;
@@ -39,6 +40,7 @@ struct cw_bundle_nodes_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	struct cw_store *store;
+	const struct cw_extension *extension;
 };
 
 /* All borrowed. 0 or -ENOMEM. */

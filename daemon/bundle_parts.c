@@ -28,11 +28,10 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
  * Returns the summaries as one JSON text, because we write it twice as fast as a document. NULL:
  * the job has no summaries, or we are out of memory.
  */
-static json_t *summaries_of(const struct cw_node *node, const char *node_name,
-			    const struct cw_clock *clock, const struct cw_job_id *job)
+static json_t *summaries_of(const struct cw_summaries_source *source, const struct cw_job_id *job)
 {
 	struct cw_summaries_page page = { .n = RANKS_MAX };
-	json_t *doc = cw_summaries_doc(node, node_name, clock, job, &page);
+	json_t *doc = cw_summaries_doc(source, job, &page);
 	_cleanup_(freep) char *text =
 		doc && page.n_samples ? cw_json_write(doc, JSON_COMPACT) : NULL;
 
@@ -44,17 +43,17 @@ static json_t *summaries_of(const struct cw_node *node, const char *node_name,
 	return text ? json_string(text) : NULL;
 }
 
-void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
-			 const struct cw_clock *clock, const json_t *head, struct cw_bundle *bundle)
+void cw_bundle_parts_add(const struct cw_summaries_source *source, const json_t *head,
+			 struct cw_bundle *bundle)
 {
 	struct cw_job_id job;
 
 	if (!read_job(head, &job))
 		return;
-	bundle->ops = cw_ops_doc_of_job(node, node_name, &job);
+	bundle->ops = cw_ops_doc_of_job(source->node, source->node_name, &job);
 	if (bundle->ops && !json_array_size(json_object_get(bundle->ops, "rows"))) {
 		json_decref(bundle->ops); /* the ranks of this document are on other nodes */
 		bundle->ops = NULL;
 	}
-	bundle->summaries = summaries_of(node, node_name, clock, &job);
+	bundle->summaries = summaries_of(source, &job);
 }

@@ -13,15 +13,13 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "common/clock.h"
 #include "report/bundle.h"
 
-struct cw_node;
+struct cw_summaries_source;
 
 /*
  * head is the bundle's incident or post-mortem, which names the job and its user. If we are out of
  * memory, the bundle does not get the document.
  */
-void cw_bundle_parts_add(const struct cw_node *node, const char *node_name,
-			 const struct cw_clock *clock, const json_t *head,
+void cw_bundle_parts_add(const struct cw_summaries_source *source, const json_t *head,
 			 struct cw_bundle *bundle);

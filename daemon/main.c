@@ -91,7 +91,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 		cw_config_print_scdoc(stdout);
 		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
 	case OPT_SCDOC_METRICS:
-		cw_metrics_print_scdoc(stdout);
+		cw_metrics_print_scdoc(cw_service_extension, stdout);
 		exit(ferror(stdout) || fflush(stdout) ? EXIT_CONFIG : EXIT_OK);
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument: %s", text);

@@ -25,6 +25,7 @@
 #include "daemon/bundle_nodes.h"
 #include "daemon/bundle_parts.h"
 #include "daemon/control/control_socket.h"
+#include "daemon/control/summaries_doc.h"
 #include "daemon/evidence/capture.h"
 #include "daemon/evidence/responder.h"
 #include "daemon/kernel/kernel_events.h"
@@ -42,6 +43,7 @@
 #include "loop/events.h"
 #include "loop/sd_notify.h"
 #include "loop/user_names.h"
+#include "numerics/node/numerics_extension.h"
 #include "transport/peer_rate.h"
 #include "transport/tcp.h"
 
@@ -61,6 +63,8 @@
  * ranks that an alert waits for and for other users (identity/quota.h).
  */
 #define MAX_CAPTURES_QUEUED 112u
+
+const struct cw_extension *const cw_service_extension = &cw_numerics_extension;
 
 const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS] = {
 	cw_agent_probe_child,
@@ -345,10 +349,14 @@ static int open_mutes(struct cw_service *s, struct cw_err *err)
 static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *user)
 {
 	const struct cw_service *s = user;
+	const struct cw_summaries_source source = { .extension = cw_service_extension,
+						    .node = s->node,
+						    .node_name = s->config->node_name,
+						    .clock = &s->awake.clock };
 
 	if (!s->node)
 		return;
-	cw_bundle_parts_add(s->node, s->config->node_name, &s->awake.clock, head, bundle);
+	cw_bundle_parts_add(&source, head, bundle);
 	/*
 	 * Either all ranks of a job make summaries, or none of them makes any. If the ranks of this
 	 * node make none, we ask no other node.
@@ -407,7 +415,8 @@ static int open_transport(struct cw_service *s, struct cw_err *err)
 		.tls = cw_config_tls_files(c),
 	};
 	struct cw_bundle_nodes_config bundle_nodes = { .clock = &s->awake.clock,
-						       .store = s->store };
+						       .store = s->store,
+						       .extension = cw_service_extension };
 
 	for (unsigned i = 0; names && addresses && i < c->n_peers; i++) {
 		names[i] = c->peers[i].name;
@@ -461,6 +470,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.socket_path = s->config->agent_socket,
 		.listen_fd = cw_notify_listen_fd("agent"),
 		.node_name = s->config->node_name,
+		.extension = cw_service_extension,
 		.epoch = (uint64_t)cw_clock_wall_ns(&s->awake.clock),
 		.sample_ms = (uint32_t)(s->config->sample_interval_ns / CW_NS_PER_MS),
 		.digest_ms = 1000,
@@ -552,6 +562,7 @@ static int open_control(struct cw_service *s, struct cw_err *err)
 		.source = { .status = on_status,
 			    .store = s->store,
 			    .mutes = s->mutes,
+			    .extension = cw_service_extension,
 			    .node_name = s->config->node_name,
 			    .user = s },
 		.stacks = { .clock = &s->awake.clock,
@@ -571,6 +582,7 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 	const struct cw_metrics_parts parts = {
 		.clock = &s->awake.clock,
 		.forks = s->forks,
+		.extension = cw_service_extension,
 		.node = s->node,
 		.leader = s->leader,
 		.transport = s->transport,

@@ -14,6 +14,7 @@
 #include "loop/reload_state.h"
 
 struct cw_clock;
+struct cw_extension;
 struct event_base;
 struct cw_service;
 
@@ -40,6 +41,9 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
  * the error. We copy it.
  */
 void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, const char *why);
+
+/* The judge of tensor summaries that the service uses (digest/extension.h). */
+extern const struct cw_extension *const cw_service_extension;
 
 /* The jobs that the fork server runs for the service. */
 #define CW_SERVICE_JOBS 3u

@@ -228,9 +228,13 @@ static void do_summaries_page(const struct cw_control_source *s, const struct cw
 {
 	json_t *after = json_object_get(arguments, "after_ns");
 	json_int_t pid = json_integer_value(json_object_get(arguments, "after_pid"));
-	struct cw_status_source source = { 0 };
+	struct cw_summaries_source source = { .extension = s->extension,
+					      .node_name = s->node_name };
+	struct cw_status_source status = { 0 };
 
-	s->status(&source, s->user);
+	s->status(&status, s->user);
+	source.node = status.ranks;
+	source.clock = status.clock;
 	for (uint32_t n = SUMMARIES_RANKS; n > 0; n /= 2) {
 		struct cw_summaries_page page = {
 			.is_next = json_is_integer(after),
@@ -240,9 +244,7 @@ static void do_summaries_page(const struct cw_control_source *s, const struct cw
 		};
 
 		cw_control_answer_fini(a);
-		succeed_with(a,
-			     cw_summaries_doc(source.ranks, s->node_name, source.clock, job, &page),
-			     CW_CONTROL_EXACT);
+		succeed_with(a, cw_summaries_doc(&source, job, &page), CW_CONTROL_EXACT);
 		if (!a->json || a->code == CODE_OK)
 			break;
 	}

@@ -13,12 +13,14 @@
 
 #include "daemon/control/status_doc.h"
 #include "daemon/store/store.h"
+#include "digest/extension.h"
 
 struct cw_control_source {
 	/* Fills the source for a status document. */
 	void (*status)(struct cw_status_source *ret, void *user);
 	struct cw_store *store;
 	struct cw_mutes *mutes;
+	const struct cw_extension *extension; /* makes pages of tensor summaries */
 	const char *node_name;
 	void *user;
 };

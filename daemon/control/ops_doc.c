@@ -267,28 +267,19 @@ json_t *cw_ops_doc_tensors(const struct cw_node *node, int64_t now_ns,
 	return c.tensors;
 }
 
-static void add_finding(struct collector *c, const struct cw_job_id *job, const char *what,
-			const struct cw_tensor_stats_finding *finding)
-{
-	if (!finding->seen_ns || json_array_size(c->tensors) >= MAX_TENSORS)
-		return;
-	(void)json_array_append_new(
-		c->tensors,
-		json_pack("{s:s, s:I, s:s, s:s, s:f}", "job", job->label, "uid",
-			  (json_int_t)job->uid, "what", what, "summary", finding->text, "ago_s",
-			  (double)(cw_age_ns(c->now_ns, finding->seen_ns) / CW_NS_PER_MS) /
-				  1000.0));
-}
-
-static void on_tensor_stats(const struct cw_job_id *job, const struct cw_tensor_stats *tensor_stats,
-			    void *user)
+static void on_finding(const struct cw_job_id *job, const struct cw_extension_kind *kind,
+		       const struct cw_extension_finding *finding, void *user)
 {
 	struct collector *c = user;
 
-	if (!cw_caller_may_see(c->caller, job->uid))
+	if (!cw_caller_may_see(c->caller, job->uid) || json_array_size(c->tensors) >= MAX_TENSORS)
 		return;
-	add_finding(c, job, "nonfinite", &tensor_stats->first);
-	add_finding(c, job, "headroom", &tensor_stats->headroom);
+	(void)json_array_append_new(
+		c->tensors,
+		json_pack(
+			"{s:s, s:I, s:s, s:s, s:f}", "job", job->label, "uid", (json_int_t)job->uid,
+			"what", kind->name, "summary", finding->text, "ago_s",
+			(double)(cw_age_ns(c->now_ns, finding->seen_ns) / CW_NS_PER_MS) / 1000.0));
 }
 
 json_t *cw_ops_doc_tensor_stats(const struct cw_node *node, int64_t now_ns,
@@ -297,6 +288,6 @@ json_t *cw_ops_doc_tensor_stats(const struct cw_node *node, int64_t now_ns,
 	struct collector c = { .caller = caller, .tensors = json_array(), .now_ns = now_ns };
 
 	if (node && c.tensors)
-		cw_job_tensor_stats_each(cw_node_tensor_stats(node), on_tensor_stats, &c);
+		cw_job_tensor_stats_each_finding(cw_node_tensor_stats(node), on_finding, &c);
 	return c.tensors;
 }

@@ -8,15 +8,8 @@
 #include "common/job_env.h"
 #include "daemon/node/job_tensor_stats.h"
 #include "daemon/process/process.h"
-#include "numerics/doc/tensor_samples_doc.h"
-#include "numerics/read/tensor_samples.h"
 #include "record/record_reader.h"
 #include "report/json_util.h"
-
-static int32_t at_least(int32_t v, int32_t least)
-{
-	return v < least ? least : v;
-}
 
 /* When the process ended, by the present wall clock. */
 static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *clock)
@@ -27,28 +20,24 @@ static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *
 	return cw_process_is_dead(p) && at_ns > 0 ? at_ns : 0;
 }
 
-static struct cw_tensor_samples_source source_of(const struct cw_process *p, bool lives,
-						 const struct cw_clock *clock)
+struct member {
+	struct cw_extension_rank rank;
+	int64_t created_wall_ns; /* when its record was made; 0 = unknown */
+};
+
+static struct member member_of(const struct cw_process *p, bool lives, const struct cw_clock *clock)
 {
 	const struct cw_rec_header *h = cw_record_header(p->record);
 	bool is_time = h->created_wall_ns <= INT64_MAX;
 
-	return (struct cw_tensor_samples_source){
-		.rank = at_least(h->rank_label, -1),
-		.pid = cw_process_pid(p), /* the rank's own pid is of its namespace */
-		.world_size = at_least(h->world_size_label, -1),
-		.n_ops = h->ring_ticket,
-		.n_dropped = h->drops[CW_REC_DROP_SUMMARIES],
+	return (struct member){
+		.rank = { .record = p->record,
+			  .pid = cw_process_pid(p),
+			  .ended_wall_ns = ended_wall_ns(p, clock),
+			  .lives = lives },
 		.created_wall_ns = is_time ? (int64_t)h->created_wall_ns : 0,
-		.ended_wall_ns = ended_wall_ns(p, clock),
-		.lives = lives,
 	};
 }
-
-struct member {
-	const struct cw_process *process;
-	struct cw_tensor_samples_source source;
-};
 
 /* Newest first: if there are more ranks than places, those of an earlier run are left out. */
 static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_pid)
@@ -60,71 +49,55 @@ static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_p
 
 static int compare_members(const void *a, const void *b)
 {
-	const struct cw_tensor_samples_source *x = &((const struct member *)a)->source;
-	const struct cw_tensor_samples_source *y = &((const struct member *)b)->source;
+	const struct member *x = a, *y = b;
 
-	return compare_places(x->created_wall_ns, x->pid, y->created_wall_ns, y->pid);
+	return compare_places(x->created_wall_ns, x->rank.pid, y->created_wall_ns, y->rank.pid);
 }
 
 /* Fills v in the order of pages. */
-static uint32_t members_of(const struct cw_node *node, const struct cw_clock *clock,
-			   const struct cw_job_id *job,
+static uint32_t members_of(const struct cw_summaries_source *source, const struct cw_job_id *job,
 			   struct member v[static CW_JOB_TENSOR_STATS_RANKS], uint32_t *ret_omitted)
 {
 	const struct cw_process *processes[CW_JOB_TENSOR_STATS_RANKS];
 	uint32_t n_living, n;
 
-	n = cw_job_tensor_stats_processes(cw_node_tensor_stats(node), job, processes, &n_living,
-					  ret_omitted);
+	n = cw_job_tensor_stats_processes(cw_node_tensor_stats(source->node), job, processes,
+					  &n_living, ret_omitted);
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct member){ processes[i],
-					source_of(processes[i], i < n_living, clock) };
+		v[i] = member_of(processes[i], i < n_living, source->clock);
 	qsort(v, n, sizeof(*v), compare_members);
 	return n;
 }
 
-static bool is_before(const struct cw_tensor_samples_source *s,
-		      const struct cw_summaries_page *page)
+static bool is_before(const struct member *m, const struct cw_summaries_page *page)
 {
-	return page->is_next &&
-	       compare_places(s->created_wall_ns, s->pid, page->after_ns, page->after_pid) <= 0;
+	return page->is_next && compare_places(m->created_wall_ns, m->rank.pid, page->after_ns,
+					       page->after_pid) <= 0;
 }
 
-json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name,
-			 const struct cw_clock *clock, const struct cw_job_id *job,
+json_t *cw_summaries_doc(const struct cw_summaries_source *source, const struct cw_job_id *job,
 			 struct cw_summaries_page *page)
 {
-	_cleanup_(cw_tensor_samples_fini) struct cw_tensor_samples samples = { .samples = NULL };
-	struct cw_tensor_samples_source sources[CW_JOB_TENSOR_STATS_RANKS];
+	struct cw_extension_rank ranks[CW_JOB_TENSOR_STATS_RANKS];
 	struct member members[CW_JOB_TENSOR_STATS_RANKS];
-	struct cw_tensor_samples_head head = { .node = node_name,
-					       .taken_wall_ns = cw_clock_wall_ns(clock) };
-	struct cw_numerics_job all;
-	uint32_t n = 0, n_taken = 0;
+	struct cw_extension_content content = { .node = source->node_name,
+						.taken_wall_ns = cw_clock_wall_ns(source->clock),
+						.ranks = ranks };
+	uint32_t n = 0;
 
-	page->n_omitted = 0;
-	if (node)
-		n = members_of(node, clock, job, members, &page->n_omitted);
+	page->n_omitted = page->n_samples = 0;
+	if (source->node)
+		n = members_of(source, job, members, &page->n_omitted);
 	for (uint32_t i = 0; i < n; i++) {
-		struct cw_tensor_samples_source *s = &members[i].source;
-		struct cw_tensor_samples_count count;
-
-		if (is_before(s, page))
+		if (is_before(&members[i], page))
 			continue;
-		if (n_taken == page->n) {
+		if (content.n_ranks == page->n)
 			page->n_omitted++;
-			continue;
-		}
-		if (cw_tensor_samples_add(&samples, members[i].process->record, &count) < 0)
-			return NULL;
-		s->n_samples = count.newest;
-		s->n_kept = count.kept;
-		sources[n_taken++] = *s;
+		else
+			ranks[content.n_ranks++] = members[i].rank;
 	}
-	all = cw_tensor_samples_job(&samples);
-	page->n_samples = all.n_samples;
-	head.n_omitted = page->n_omitted;
-	return cw_tensor_samples_doc(&head, &all, sources);
+	content.n_omitted = page->n_omitted;
+	return source->extension->page(&content, &page->n_samples);
 }
 
 /* ---- jobs of a name ---- */
@@ -136,8 +109,7 @@ struct search {
 	int bad;
 };
 
-static void on_job(const struct cw_job_id *job, const struct cw_tensor_stats *tensor_stats,
-		   void *user)
+static void on_job(const struct cw_job_id *job, void *user)
 {
 	struct search *s = user;
 	json_t *doc;

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "daemon/control/status_doc.h"
 #include "daemon/node/node.h"
+#include "digest/extension.h"
 #include "identity/job_id.h"
 
 /*
@@ -32,9 +33,16 @@ struct cw_summaries_page {
 	uint32_t n_omitted; /* set: ranks left out of it */
 };
 
-/* New reference; NULL = out of memory. node NULL: as of a node without ranks. */
-json_t *cw_summaries_doc(const struct cw_node *node, const char *node_name,
-			 const struct cw_clock *clock, const struct cw_job_id *job,
+/* All borrowed. */
+struct cw_summaries_source {
+	const struct cw_extension *extension;
+	const struct cw_node *node; /* NULL: as of a node without ranks */
+	const char *node_name;
+	const struct cw_clock *clock;
+};
+
+/* New reference; NULL = out of memory. */
+json_t *cw_summaries_doc(const struct cw_summaries_source *source, const struct cw_job_id *job,
 			 struct cw_summaries_page *page);
 
 /*

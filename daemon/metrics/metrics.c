@@ -42,6 +42,7 @@ enum value_type {
 	VALUE_SIZED_CALLS,  /* the histogram of its calls */
 	VALUE_SIZED_DEVICE, /* the histogram of the device's time */
 	VALUE_HISTOGRAM,    /* a struct cw_lateness */
+	VALUE_FINDINGS,     /* an array with one metric for each kind of the extension */
 };
 
 struct metric {
@@ -147,11 +148,7 @@ static const struct metric metrics[] = {
 		"Ops that were overwritten before they were read, and are in no other number."),
 	COUNTER("bad_tensors_total", node.nonfinite_inputs_total,
 		"Rank processes that fed NaN or infinity into an op, each once."),
-	COUNTER("nonfinite_jobs_total", node.tensor_stats.nonfinite_total,
-		"Jobs whose numbers stopped being finite, as far as their ranks here show it and "
-		"loss scaling does not explain it, each once."),
-	COUNTER("headroom_warnings_total", node.tensor_stats.headroom_total,
-		"Times that numbers of a job were seen to grow towards the end of their type."),
+	{ .value = VALUE_FINDINGS, .offset = AT(node.findings_total) },
 
 	FAMILY("jobs", "gauge", "Jobs that this daemon leads."),
 	SAMPLE(jobs[CW_STALL_QUIET], "state", "healthy"),
@@ -407,6 +404,32 @@ static void print_histogram(FILE *out, const char *name, const struct cw_latenes
 	fprintf(out, "%s_sum %.6f\n%s_count %" PRIu64 "\n", name, l->sum_s, name, sum);
 }
 
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s ", name);
+	print_escaped(out, help, false);
+	fprintf(out, "\n# TYPE %s %s\n", name, type);
+}
+
+/* Returns the name of the metric that counts findings of this kind. */
+static const char *name_of_kind(const struct cw_extension_kind *kind, char ret[static 64])
+{
+	(void)snprintf(ret, 64, PREFIX "%s", kind->metric);
+	return ret;
+}
+
+static void print_findings(FILE *out, const struct cw_extension *extension, const uint64_t *totals)
+{
+	char name[64];
+
+	for (unsigned k = 0; k < CW_EXTENSION_KINDS; k++) {
+		const struct cw_extension_kind *kind = &extension->kinds[k];
+
+		print_head(out, name_of_kind(kind, name), "counter", kind->metric_help);
+		fprintf(out, "%s %" PRIu64 "\n", name, totals[k]);
+	}
+}
+
 static void print_sample(FILE *out, const char *name, const struct metric *row,
 			 const struct cw_metrics *m)
 {
@@ -427,6 +450,9 @@ static void print_sample(FILE *out, const char *name, const struct metric *row,
 		return;
 	case VALUE_HISTOGRAM:
 		print_histogram(out, name, at);
+		return;
+	case VALUE_FINDINGS:
+		print_findings(out, m->extension, at);
 		return;
 	default:
 		break;
@@ -453,9 +479,7 @@ void cw_metrics_print(const struct cw_metrics *m, FILE *out)
 
 		if (row->help) {
 			name = row->name;
-			fprintf(out, "# HELP %s ", name);
-			print_escaped(out, row->help, false);
-			fprintf(out, "\n# TYPE %s %s\n", name, row->type);
+			print_head(out, name, row->type, row->help);
 		}
 		if (row->offset != SIZE_MAX)
 			print_sample(out, name, row, m);
@@ -499,17 +523,37 @@ static void print_scdoc_sizes(FILE *out)
 		fprintf(out, "%s%s", size ? ", " : "", cw_op_stats_size_name(size));
 }
 
-void cw_metrics_print_scdoc(FILE *out)
+static void print_scdoc_head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fputs("*", out);
+	print_scdoc_text(out, name);
+	fprintf(out, "* (%s)\n\t", type);
+	print_scdoc_text(out, help);
+}
+
+static void print_scdoc_findings(FILE *out, const struct cw_extension *extension)
+{
+	char name[64];
+
+	for (unsigned k = 0; k < CW_EXTENSION_KINDS; k++) {
+		const struct cw_extension_kind *kind = &extension->kinds[k];
+
+		fputs("\n\n", out);
+		print_scdoc_head(out, name_of_kind(kind, name), "counter", kind->metric_help);
+	}
+}
+
+void cw_metrics_print_scdoc(const struct cw_extension *extension, FILE *out)
 {
 	for (size_t i = 0; i < N_METRICS; i++) {
 		const struct metric *row = &metrics[i];
 
 		if (row->help) {
-			fprintf(out, "%s*", i ? "\n\n" : "");
-			print_scdoc_text(out, row->name);
-			fprintf(out, "* (%s)\n\t", row->type);
-			print_scdoc_text(out, row->help);
+			fputs(i ? "\n\n" : "", out);
+			print_scdoc_head(out, row->name, row->type, row->help);
 		}
+		if (row->value == VALUE_FINDINGS)
+			print_scdoc_findings(out, extension);
 		if (row->value == VALUE_CLASSES)
 			print_scdoc_classes(out, row->label);
 		if (row->label && !row->label_value && row->value != VALUE_CLASSES)

@@ -20,6 +20,7 @@
 #include "daemon/node/node.h"
 #include "daemon/process/op_stats.h"
 #include "daemon/store/store.h"
+#include "digest/extension.h"
 #include "leader/leader.h"
 #include "loop/accept_pause.h"
 #include "loop/fork_server.h"
@@ -53,6 +54,7 @@ void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
 struct cw_metrics_parts {
 	const struct cw_clock *clock;
 	const struct cw_fork_server *forks;
+	const struct cw_extension *extension;
 	struct cw_node *node;
 	const struct cw_leader *leader;
 	const struct cw_transport *transport;
@@ -72,6 +74,7 @@ struct cw_metrics_parts {
 
 /* The values of all metrics at one moment. */
 struct cw_metrics {
+	const struct cw_extension *extension; /* names node.findings_total */
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
@@ -99,5 +102,5 @@ struct cw_metrics {
 void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);
 /* Prints all metrics. Pure. */
 void cw_metrics_print(const struct cw_metrics *m, FILE *out);
-/* Prints the table as a section of a manual page, in scdoc. */
-void cw_metrics_print_scdoc(FILE *out);
+/* Prints the names and their meaning as a section of a manual page, in scdoc. */
+void cw_metrics_print_scdoc(const struct cw_extension *extension, FILE *out);

@@ -105,6 +105,7 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 	struct cw_fork_server_stats forks;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->extension = p->extension;
 	ret->start_time_s = (double)(cw_clock_wall_ns(p->clock) - up_ns) / CW_NS_PER_S;
 	cw_fork_server_stats(p->forks, &forks);
 	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* children's time includes lost fork servers */

@@ -2,8 +2,10 @@
 #include "daemon/node/job_tensor_stats.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -13,23 +15,21 @@
 #include "daemon/process/process.h"
 #include "loop/sample_throttle.h"
 
-#define MESSAGE_ID_FIRST "5b0d4c1fb0a84c5e8f5d2c9b7a3e6f10"
-#define MESSAGE_ID_HEADROOM "c7e2a9d86f1b4f33a4b8d05e91c6472f"
-
 struct entry {
 	struct cw_job_id job;
-	struct cw_tensor_stats tensor_stats;
 	int64_t next_ns;
 	bool is_here; /* this tick saw a process of the job */
 	bool is_over; /* the last reading found no living process */
 	UT_hash_handle hh;
+	max_align_t state[]; /* the extension's */
 };
 
 struct cw_job_tensor_stats {
+	const struct cw_extension *extension;
 	struct cw_process **table;
 	struct cw_reading_budget *budget;
 	struct entry *entries;
-	struct cw_job_tensor_stats_totals stats;
+	uint64_t totals[CW_EXTENSION_KINDS];
 };
 
 static bool has_summaries(const struct cw_process *p)
@@ -47,7 +47,7 @@ static struct entry *find(struct cw_job_tensor_stats *n, const struct cw_process
 	HASH_FIND_BYHASHVALUE(hh, n->entries, &job, sizeof(job), cw_job_id_bucket(&job), e);
 	if (e)
 		return e;
-	e = calloc(1, sizeof(*e));
+	e = calloc(1, sizeof(*e) + n->extension->state_bytes);
 	if (!e)
 		return NULL;
 	e->job = job;
@@ -146,15 +146,15 @@ cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct 
 	return all;
 }
 
-static void say(const struct entry *e, const char *message_id,
-		const struct cw_tensor_stats_finding *finding)
+static void say(const struct entry *e, const struct cw_extension_kind *kind,
+		const struct cw_extension_finding *finding)
 {
 	char text[sizeof(finding->text) + CW_JOB_LABEL_BYTES + 16], job[192];
 	const char *fields[] = { job, NULL };
 
 	(void)snprintf(text, sizeof(text), "job=%s: %s", e->job.label, finding->text);
 	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", e->job.label);
-	cw_log_event(CW_LOG_WARN, message_id, text, fields);
+	cw_log_event(CW_LOG_WARN, kind->message_id, text, fields);
 }
 
 static void read_job(struct cw_job_tensor_stats *n, struct entry *e, int64_t now_ns)
@@ -166,21 +166,18 @@ static void read_job(struct cw_job_tensor_stats *n, struct entry *e, int64_t now
 	int news;
 
 	if (e->is_over && n_living)
-		e->tensor_stats =
-			(struct cw_tensor_stats){ .n_ops = 0 }; /* the job was restarted */
+		memset(e->state, 0, n->extension->state_bytes); /* the job was restarted */
 	e->is_over = n_living == 0;
 	for (uint32_t i = 0; i < n_records; i++)
 		records[i] = processes[i]->record;
-	news = cw_tensor_stats_update(&e->tensor_stats, records, n_records, now_ns);
+	news = n->extension->on_digest(e->state, records, n_records, now_ns);
 	if (news < 0)
 		return; /* out of memory: the next reading tries again */
-	if (news & CW_TENSOR_STATS_NEWS_FIRST) {
-		n->stats.nonfinite_total++;
-		say(e, MESSAGE_ID_FIRST, &e->tensor_stats.first);
-	}
-	if (news & CW_TENSOR_STATS_NEWS_HEADROOM) {
-		n->stats.headroom_total++;
-		say(e, MESSAGE_ID_HEADROOM, &e->tensor_stats.headroom);
+	for (unsigned kind = 0; kind < CW_EXTENSION_KINDS; kind++) {
+		if (!(news & 1 << kind))
+			continue;
+		n->totals[kind]++;
+		say(e, &n->extension->kinds[kind], n->extension->finding(e->state, kind));
 	}
 }
 
@@ -205,16 +202,30 @@ void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *n, int64_t now_ns)
 }
 
 void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
-				struct cw_job_tensor_stats_totals *ret)
+				uint64_t ret[static CW_EXTENSION_KINDS])
 {
-	*ret = n->stats;
+	memcpy(ret, n->totals, sizeof(n->totals));
 }
 
 void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *n, cw_job_tensor_stats_fn fn,
 			      void *user)
 {
 	for (const struct entry *e = n->entries; e; e = e->hh.next)
-		fn(&e->job, &e->tensor_stats, user);
+		fn(&e->job, user);
+}
+
+void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *n,
+				      cw_job_tensor_stats_finding_fn fn, void *user)
+{
+	for (const struct entry *e = n->entries; e; e = e->hh.next) {
+		for (unsigned kind = 0; kind < CW_EXTENSION_KINDS; kind++) {
+			const struct cw_extension_finding *finding =
+				n->extension->finding(e->state, kind);
+
+			if (finding->seen_ns)
+				fn(&e->job, &n->extension->kinds[kind], finding, user);
+		}
+	}
 }
 
 void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
@@ -232,13 +243,14 @@ void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
 	}
 }
 
-int cw_job_tensor_stats_new(struct cw_process **table, struct cw_reading_budget *budget,
-			    struct cw_job_tensor_stats **ret)
+int cw_job_tensor_stats_new(const struct cw_extension *extension, struct cw_process **table,
+			    struct cw_reading_budget *budget, struct cw_job_tensor_stats **ret)
 {
 	struct cw_job_tensor_stats *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return -ENOMEM;
+	n->extension = extension;
 	n->table = table;
 	n->budget = budget;
 	*ret = n;

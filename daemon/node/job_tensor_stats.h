@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches the tensor summaries of jobs (numerics/node/tensor_stats.h) for the ranks on this node,
- * and logs news to the journal. It sends no alert: only the users of a job know which numbers are
- * normal for it (docs/design/summaries.md#while-the-job-runs).
+ * Watches the tensor summaries of jobs for the ranks on this node: it gives their records to the
+ * extension (digest/extension.h), and logs findings to the journal. It sends no alert: only the
+ * users of a job know which numbers are normal for it
+ * (docs/design/summaries.md#while-the-job-runs).
  *
  * Loop thread only; reads memory, does not block.
  */
@@ -10,13 +11,12 @@
 
 #include <stdint.h>
 
+#include "digest/extension.h"
 #include "identity/job_id.h"
-#include "numerics/node/tensor_stats.h"
 
 struct cw_job_tensor_stats;
 struct cw_reading_budget;
 struct cw_process;
-struct cw_record;
 
 /*
  * Limit of ranks per job that we read. A machine has fewer GPUs, and a user with thousands of
@@ -38,9 +38,9 @@ cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct 
 /* Minimum time between two readings of one job. */
 #define CW_JOB_TENSOR_STATS_NS INT64_C(1000000000)
 
-/* table: the node's processes; borrowed. 0 or -ENOMEM. */
-int cw_job_tensor_stats_new(struct cw_process **table, struct cw_reading_budget *budget,
-			    struct cw_job_tensor_stats **ret);
+/* table: the node's processes. All are borrowed. 0 or -ENOMEM. */
+int cw_job_tensor_stats_new(const struct cw_extension *extension, struct cw_process **table,
+			    struct cw_reading_budget *budget, struct cw_job_tensor_stats **ret);
 /* Takes NULL; returns NULL. */
 struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *n);
 
@@ -50,12 +50,9 @@ struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats 
  */
 void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *n, int64_t now_ns);
 
-struct cw_job_tensor_stats_totals {
-	uint64_t nonfinite_total; /* each job counts once */
-	uint64_t headroom_total;
-};
+/* The number of findings so far, by kind. */
 void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
-				struct cw_job_tensor_stats_totals *ret);
+				uint64_t ret[static CW_EXTENSION_KINDS]);
 
 /*
  * Calls fn for each living process that has a job, with summaries or without. since_ns: wall time,
@@ -66,8 +63,15 @@ typedef void (*cw_job_tensor_stats_living_fn)(const struct cw_job_id *job, int64
 void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
 				     cw_job_tensor_stats_living_fn fn, void *user);
 
-/* Calls fn for each job with its findings; they are borrowed until fn returns. */
-typedef void (*cw_job_tensor_stats_fn)(const struct cw_job_id *job,
-				       const struct cw_tensor_stats *tensor_stats, void *user);
+/* Calls fn for each job that has summaries on this node. */
+typedef void (*cw_job_tensor_stats_fn)(const struct cw_job_id *job, void *user);
 void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *n, cw_job_tensor_stats_fn fn,
 			      void *user);
+
+/* Calls fn for each last finding of each kind. It is borrowed until fn returns. */
+typedef void (*cw_job_tensor_stats_finding_fn)(const struct cw_job_id *job,
+					       const struct cw_extension_kind *kind,
+					       const struct cw_extension_finding *finding,
+					       void *user);
+void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *n,
+				      cw_job_tensor_stats_finding_fn fn, void *user);

@@ -740,7 +740,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
 	ret->postponed_total = cw_reading_budget_postponed(node->budget);
-	cw_job_tensor_stats_totals(node->tensor_stats, &ret->tensor_stats);
+	cw_job_tensor_stats_totals(node->tensor_stats, ret->findings_total);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {
 		ret->processes++;
 		ret->connected += p->conn != NULL;
@@ -836,7 +836,8 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	    cw_unregistered_ranks_new(&unregistered, &node->unregistered) < 0 ||
 	    cw_lock_owners_new(node->config.base, node->config.forks, &node->table, &node->locks) <
 		    0 ||
-	    cw_job_tensor_stats_new(&node->table, node->budget, &node->tensor_stats) < 0 ||
+	    cw_job_tensor_stats_new(node->config.extension, &node->table, node->budget,
+				    &node->tensor_stats) < 0 ||
 	    cw_untracked_new(&untracked, &node->untracked) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = open_socket(node, &agents.listen_fd, err);

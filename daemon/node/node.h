@@ -20,6 +20,7 @@
 #include "common/err.h"
 #include "daemon/node/job_tensor_stats.h"
 #include "daemon/process/op_stats.h"
+#include "digest/extension.h"
 #include "digest/nonfinite_input.h"
 #include "proto/messages.h"
 
@@ -41,9 +42,10 @@ struct cw_node_config {
 	const char *socket_path;      /* agent socket; made with mode 0666 */
 	int listen_fd;                /* from socket activation; -1 = we listen on socket_path */
 	const char *node_name;
-	uint64_t epoch;     /* start of this daemon, wall ns */
-	uint32_t sample_ms; /* 250 */
-	uint32_t digest_ms; /* 1000 */
+	const struct cw_extension *extension; /* judges tensor summaries; borrowed */
+	uint64_t epoch;                       /* start of this daemon, wall ns */
+	uint32_t sample_ms;                   /* 250 */
+	uint32_t digest_ms;                   /* 1000 */
 	uint32_t max_processes, max_processes_per_uid;
 	bool keeps_descriptors; /* in the service manager: daemon/process/fdstore.h */
 	/* Entries restored from there; we take them, also on failure. */
@@ -182,7 +184,7 @@ struct cw_node_stats {
 	int no_record_error;       /* errno of the last such failure */
 	/* Processes that passed NaN or infinity to an op, counted once each. */
 	uint64_t nonfinite_inputs_total;
-	struct cw_job_tensor_stats_totals tensor_stats;
+	uint64_t findings_total[CW_EXTENSION_KINDS]; /* on tensor summaries */
 	uint32_t restored;         /* processes restored from the fdstore at start */
 	uint64_t displaced_total;  /* living processes that lost their place to another user's */
 	uint64_t postponed_total;  /* readings deferred because the user's budget was spent */

@@ -28,7 +28,7 @@ static bool is_known_by_peer(const struct reading *k, const struct cw_numerics_r
 static int judge_first(struct cw_tensor_stats *n, const struct reading *k,
 		       const struct cw_numerics_job *job, const struct cw_numerics_report *said)
 {
-	struct cw_tensor_stats_finding *finding = &n->first;
+	struct cw_extension_finding *finding = &n->first;
 
 	if (finding->seen_ns || !said->n_firsts || said->is_all_scaling ||
 	    is_known_by_peer(k, said)) {
@@ -62,7 +62,7 @@ static const struct cw_numerics_headroom *nearest(const struct cw_numerics_repor
 static int judge_headroom(struct cw_tensor_stats *n, const struct reading *k,
 			  const struct cw_numerics_job *job, const struct cw_numerics_report *said)
 {
-	struct cw_tensor_stats_finding *finding = &n->headroom;
+	struct cw_extension_finding *finding = &n->headroom;
 	bool was_near = n->is_near;
 
 	n->is_near = said->n_headroom > 0;

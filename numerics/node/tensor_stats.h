@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "digest/extension.h"
 #include "record/record_reader.h"
 
 /*
@@ -24,14 +25,9 @@
 /* Minimum interval, in ns, of reports about numbers that stopped growing and began again. */
 #define CW_TENSOR_STATS_AGAIN_NS INT64_C(600000000000)
 
-struct cw_tensor_stats_finding {
-	int64_t seen_ns; /* 0 = never */
-	char text[512];
-};
-
 /* The state of one job. Zeroed when the job starts. */
 struct cw_tensor_stats {
-	struct cw_tensor_stats_finding first, headroom;
+	struct cw_extension_finding first, headroom;
 	bool is_near;   /* at the last evaluation, numbers were about to leave their type */
 	int64_t bad_ns; /* since when there are bad numbers that we have not reported; 0 = none */
 	uint64_t n_ops; /* calls of all ranks, at the last evaluation */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "numerics/node/numerics_extension.h"
+
 struct cluster c;
 char control_dir[] = "/tmp/cw-control-XXXXXX";
 
@@ -20,7 +22,9 @@ static void on_status(struct cw_status_source *ret, void *user)
 					  .leader = c.nodes[leader].leader };
 }
 
-struct cw_control_source source = { .status = on_status, .node_name = "node-a" };
+struct cw_control_source source = { .status = on_status,
+				    .extension = &cw_numerics_extension,
+				    .node_name = "node-a" };
 
 void control_put(const char *id, int uid, const char *job)
 {

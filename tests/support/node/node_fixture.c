@@ -17,6 +17,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/lock_owners.h"
 #include "loop/conn_closer.h"
+#include "numerics/node/numerics_extension.h"
 
 #define DEADLINE_S 120
 
@@ -155,6 +156,7 @@ void fixture_start(struct node_fixture *f, uint32_t max_processes, uint32_t max_
 		.socket_path = f->path,
 		.listen_fd = -1,
 		.node_name = "node-a",
+		.extension = &cw_numerics_extension,
 		.epoch = 1,
 		.sample_ms = 200 / TEST_SPEED,
 		.digest_ms = 1000 / TEST_SPEED,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/json/json_whole.h"
+#include "numerics/node/numerics_extension.h"
 #include "proto/codec.h"
 #include "report/json_util.h"
 #include "tests/support/messages/messages.h"
@@ -97,7 +98,8 @@ static void set_up(void)
 					      .addresses = peers,
 					      .n_peers = N_PEERS,
 					      .on_message = on_message };
-	struct cw_bundle_nodes_config of_nodes = { .clock = &clock_ };
+	struct cw_bundle_nodes_config of_nodes = { .clock = &clock_,
+						   .extension = &cw_numerics_extension };
 
 	store_setup();
 	store = open_store(1 << 30, 30 * DAY_NS);

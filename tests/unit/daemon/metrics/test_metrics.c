@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "daemon/metrics/metrics_output.h"
+#include "numerics/node/numerics_extension.h"
 
 /* Room for all sizes of all kinds, and for the metrics without a size. */
 #define MAX_SAMPLES (CW_METRICS_OP_SERIES + 256)
@@ -151,7 +152,7 @@ static unsigned n_op_series(void)
 
 Test(metrics, every_line_is_of_the_text_format)
 {
-	static struct cw_metrics m;
+	static struct cw_metrics m = { .extension = &cw_numerics_extension };
 	char *text, *rest, *line;
 
 	cw_lateness_add(&m.lateness, 3 * CW_NS_PER_MS);
@@ -177,7 +178,7 @@ Test(metrics, every_line_is_of_the_text_format)
 
 Test(metrics, ops_have_series_once_they_were_called)
 {
-	static struct cw_metrics m = { .ops.lost = 5 };
+	static struct cw_metrics m = { .extension = &cw_numerics_extension, .ops.lost = 5 };
 	struct cw_op_sized *s = &m.ops.sized[CW_OP_ALL_REDUCE][2];
 	char *text = text_of(&m);
 
@@ -204,7 +205,10 @@ Test(metrics, ops_have_series_once_they_were_called)
 
 Test(metrics, who_is_late_has_seconds_and_a_share)
 {
-	struct cw_metrics m = { .late_ranks = 1, .late_wait_s = 0.0314, .late_share = 0.25 };
+	struct cw_metrics m = { .extension = &cw_numerics_extension,
+				.late_ranks = 1,
+				.late_wait_s = 0.0314,
+				.late_share = 0.25 };
 	char *text = text_of(&m);
 
 	cr_assert_not_null(strstr(text, "\ncollwatch_late_wait_seconds 0.031400\n"));
@@ -214,7 +218,9 @@ Test(metrics, who_is_late_has_seconds_and_a_share)
 
 Test(metrics, say_the_numbers_of_the_parts)
 {
-	struct cw_metrics m = { .node.connected = 8,
+	struct cw_metrics m = { .extension = &cw_numerics_extension,
+				.node.connected = 8,
+				.node.findings_total[CW_NUMERICS_HEADROOM] = 9,
 				.jobs[CW_STALL_HANG] = 2,
 				.alerts.incidents[CW_CLASS_MISMATCH] = 3,
 				.alerts.webhook.failed = 4,
@@ -236,6 +242,8 @@ Test(metrics, say_the_numbers_of_the_parts)
 	cr_assert_not_null(strstr(text, "\ncollwatch_dropped_total{reason=\"job\"} 6\n"));
 	cr_assert_not_null(strstr(text, "\ncollwatch_bundles_removed_total 7\n"));
 	cr_assert_not_null(strstr(text, "\ncollwatch_cpu_seconds_total 1.500\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_nonfinite_jobs_total 0\n"));
+	cr_assert_not_null(strstr(text, "\ncollwatch_headroom_warnings_total 9\n"));
 	cr_assert_not_null(strstr(text, "_bucket{le=\"0.001\"} 1\n"));
 	cr_assert_not_null(strstr(text, "_bucket{le=\"0.1\"} 2\n"));
 	cr_assert_not_null(strstr(text, "_bucket{le=\"+Inf\"} 3\n"));
@@ -247,12 +255,12 @@ Test(metrics, say_the_numbers_of_the_parts)
 /* The manual page lists all names, and the labels' values. */
 Test(metrics, manual_page_names_every_metric)
 {
-	struct cw_metrics m = { 0 };
+	struct cw_metrics m = { .extension = &cw_numerics_extension };
 	char *text = text_of(&m), *page = NULL, *plain, *to, *rest = text, *line;
 	size_t len;
 	FILE *f = open_memstream(&page, &len);
 
-	cw_metrics_print_scdoc(f);
+	cw_metrics_print_scdoc(&cw_numerics_extension, f);
 	cr_assert_eq(fclose(f), 0);
 	plain = to = strdup(page);
 	for (const char *p = page; *p; p++)
@@ -273,7 +281,7 @@ Test(metrics, manual_page_names_every_metric)
 
 static void collect_nothing(struct cw_metrics *ret, void *user)
 {
-	*ret = (struct cw_metrics){ 0 };
+	*ret = (struct cw_metrics){ .extension = &cw_numerics_extension };
 }
 
 /* Where others may write the directory, they can put a name in the way. */

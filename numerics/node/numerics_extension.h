@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The judge of tensor values as the daemon sees it (digest/extension.h). Findings are those of
+ * numerics/node/tensor_stats.h; pages are the documents of numerics/doc/tensor_samples_doc.h.
+ */
+#pragma once
+
+#include "digest/extension.h"
+
+/* The kinds of findings, as indices of cw_numerics_extension.kinds. */
+enum {
+	CW_NUMERICS_NONFINITE = 0,
+	CW_NUMERICS_HEADROOM = 1,
+};
+
+extern const struct cw_extension cw_numerics_extension;
