@@ -10,59 +10,49 @@ static bool is_making(unsigned kind)
 	return kind == CW_OP_COMM_INIT || kind == CW_OP_COMM_GROW;
 }
 
-/* The making of the member's comm, where the record still holds it; NULL. */
-static const struct cw_op *making_of(const struct cw_snap_member *m)
-{
-	if (m->last && is_making(m->last->kind))
-		return m->last;
-	for (uint32_t i = 0; i < m->n_window; i++)
-		if (is_making(m->window[i].kind))
-			return &m->window[i];
-	return NULL;
-}
-
-/* A communicator that its member gave up in silence has no error: that is another matter. */
-static bool find_making(const struct cw_snap_member *m, struct failed_call *ret)
-{
-	const struct cw_op *op = making_of(m);
-
-	*ret = (struct failed_call){ .kind = CW_OP_COMM_INIT,
-				     .result = m->async_error ? m->async_error : m->last_result,
-				     .text = m->last_error };
-	if (op && position_has_failed(op)) {
-		ret->kind = op->kind;
-		ret->result = op->result;
-		ret->ns = op->return_ns;
-	} else if (m->last) {
-		ret->ns = m->last->enter_ns; /* the rank gave the handle back after the failure */
-	}
-	return m->state == CW_COMM_FAILED || (ret->result && ret->result != CW_NCCL_IN_PROGRESS);
-}
-
 /*
- * The member's newest call, made as early as that of the rank that has waited longest: where all
- * members' calls failed and their programs went on, the others wait in a later one.
+ * A failed call of the member keeps a gate shut in one of two ways. Either the member left its
+ * communicator before that existed: then the call that makes the communicator has failed, unless
+ * the member gave the communicator up without an error. Or all members have to make the gate's host
+ * call, and the member's newest call is of this kind and has failed.
  */
-static bool find_host_call(const struct cw_snap_member *m, const struct gate *gate,
-			   struct failed_call *ret)
+bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uint32_t member,
+		    struct failed_call *ret)
 {
+	const struct cw_snap_member *m = &snap->comms[gate->comm].members[member];
 	const struct cw_op *op = m->last;
 
-	if (!op || op->kind != gate->op_kind || !position_has_failed(op) ||
-	    (gate->op && op->op_index < gate->op->op_index))
+	if (position_of(snap, m).flags & POS_UNMADE) {
+		if (!op || !is_making(op->kind))
+			op = NULL;
+		for (uint32_t i = 0; i < m->n_window && !op; i++)
+			if (is_making(m->window[i].kind))
+				op = &m->window[i];
+		*ret = (struct failed_call){ .kind = CW_OP_COMM_INIT,
+					     .result = m->async_error ? m->async_error
+								      : m->last_result,
+					     .text = m->last_error };
+		if (op && position_has_failed(op)) {
+			ret->kind = op->kind;
+			ret->result = op->result;
+			ret->ns = op->return_ns;
+		} else if (m->last) {
+			/* The newest call destroys or aborts the comm: it follows the failure. */
+			ret->ns = m->last->enter_ns;
+		}
+		return m->state == CW_COMM_FAILED ||
+		       (ret->result && ret->result != CW_NCCL_IN_PROGRESS);
+	}
+	/*
+	 * We compare with the call of the rank that has waited longest. If this member's failed
+	 * call is older, the same call may have failed on all members, whose programs went on. The
+	 * others then wait in a later call.
+	 */
+	if (gate->kind != GATE_HOST || !op || op->kind != gate->op_kind ||
+	    !position_has_failed(op) || (gate->op && op->op_index < gate->op->op_index))
 		return false;
 	*ret = (struct failed_call){
 		.kind = op->kind, .result = op->result, .ns = op->return_ns, .text = m->last_error
 	};
 	return true;
-}
-
-bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uint32_t member,
-		    struct failed_call *ret)
-{
-	const struct cw_snap_member *m = &snap->comms[gate->comm].members[member];
-
-	if (position_of(snap, m).flags & POS_UNMADE)
-		return find_making(m, ret);
-	return gate->kind == GATE_HOST && find_host_call(m, gate, ret);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls in which NCCL gave a rank an error while other ranks wait for it there: the making of a
- * communicator, or a host call for all members (split, finalize, …).
+ * Calls in which NCCL returned an error to a rank while other ranks wait for that rank. Such a call
+ * makes a communicator, or is a host call of all members (split, finalize and similar).
  *
- * The error proves that the rank does not come. It does not prove that the rank is to blame: once a
- * peer's process has ended, NCCL gives the peer's neighbours ncclRemoteError or ncclSystemError
+ * The error proves that the rank will not come. It does not prove that the rank is to blame: after
+ * a peer's process has ended, NCCL returns ncclRemoteError or ncclSystemError to its neighbours
  * (analysis/culprit/death_order.h).
  *
  * Pure, O(ops of the member's window).
@@ -17,12 +17,15 @@
 #include "analysis/waits/waitgraph.h"
 
 struct failed_call {
-	uint32_t kind;    /* enum cw_op_kind: the making of the comm, or the gate's call */
+	uint32_t kind;    /* enum cw_op_kind: the call that makes the comm, or the gate's call */
 	int32_t result;   /* ncclResult_t */
-	int64_t ns;       /* when it came back, or not later than that; 0 = not known */
-	const char *text; /* NCCL's words, sanitised where they were read; may be empty */
+	int64_t ns;       /* latest time at which the call can have returned; 0 = not known */
+	const char *text; /* NCCL's error text, sanitised by its reader; may be empty */
 };
 
-/* What failed at this gate of the member of the gate's comm; false: nothing. */
+/*
+ * Finds the call of this member of the gate's comm that failed at the gate. False = no call failed;
+ * *ret is then undefined.
+ */
 bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uint32_t member,
 		    struct failed_call *ret);

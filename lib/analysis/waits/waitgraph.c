@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comm by comm: position.h says where each member stands, and the members that wait give the
- * gates. Waiters are sorted by coll_seq and latecomers by how far they have come, so one pass over
- * both gives every gate only the latecomers that the gate below has not. Then the lists are turned
- * round, from rank to gates, and cycles are looked for.
+ * We build the graph comm by comm. position.h gives the place of each member, and each member that
+ * waits gives a gate. We sort the waiters by coll_seq and the late members by their progress. So
+ * one pass over both lists gives each gate only the late members that the gate below does not have.
+ * At the end we turn the lists from gates to ranks around and search for cycles.
  *
- * A member of which it is only guessed that it waits makes no gate where nobody is certainly
- * missing. What stands in collectives is here, the rest in waitgraph_p2p.c and waitgraph_host.c.
+ * If we only guess that a member waits, it makes no gate unless another member is certainly
+ * missing. This file makes the gates of collectives; waitgraph_p2p.c and waitgraph_host.c make the
+ * others.
  */
 #include "analysis/waits/waitgraph.h"
 
@@ -46,35 +47,23 @@ struct gate *builder_add_gate(struct builder *b, enum gate_kind kind, uint64_t s
 	return gate;
 }
 
-/* When the member began to wait, as far as known. */
-static int64_t waiting_since(const struct builder *b, uint32_t member)
-{
-	const struct cw_op *op = b->positions[member].op;
-
-	return op ? op->enter_ns : b->c->members[member].progress_ns;
-}
-
-/* Earliest first, then lowest label: never by index, which differs from snapshot to snapshot. */
-static bool waited_longer(const struct builder *b, int64_t since, uint32_t rank,
-			  const struct gate *gate)
-{
-	if (gate->oldest == CW_SNAP_NONE)
-		return true;
-	if (since != gate->since_ns)
-		return gate->since_ns == 0 || (since && since < gate->since_ns);
-	return b->snap->ranks[rank].rank < b->snap->ranks[gate->oldest].rank;
-}
-
 void builder_note_waiter(struct builder *b, struct gate *gate, uint32_t member)
 {
 	const struct position *p = &b->positions[member];
 	uint32_t rank = b->c->members[member].rank;
-	int64_t since = waiting_since(b, member);
+	int64_t since = p->op ? p->op->enter_ns : b->c->members[member].progress_ns;
+	bool is_older;
 
-	if (waited_longer(b, since, rank, gate)) {
+	if (gate->oldest == CW_SNAP_NONE)
+		is_older = true;
+	else if (since != gate->since_ns)
+		is_older = gate->since_ns == 0 || (since && since < gate->since_ns);
+	else
+		is_older = b->snap->ranks[rank].rank < b->snap->ranks[gate->oldest].rank;
+	if (is_older) {
 		gate->since_ns = since;
 		gate->oldest = rank;
-		/* A lost call has no kind: its gate keeps what another member knows of it. */
+		/* A lost call has no kind, so the gate keeps the call of another member. */
 		if (!gate->op || !p->op || !position_is_lost(p->op))
 			gate->op = p->op;
 	}
@@ -105,23 +94,20 @@ static int by_arrival(const void *a, const void *b)
 	return x->member < y->member ? -1 : x->member > y->member;
 }
 
-static bool waits_in_collective(const struct position *p)
-{
-	return (p->flags & POS_WAITS) && !(p->flags & POS_INIT) && p->op &&
-	       (cw_op_is_collective(p->op->kind) || position_is_replay(p->op) ||
-		position_is_lost(p->op));
-}
-
-/* Members that wait, by coll_seq. */
+/* Collects the members that wait in a collective, sorted by coll_seq. Returns their number. */
 static uint32_t collect_waiters(struct builder *b)
 {
 	bool sorted = true;
 	uint32_t n = 0;
 
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
-		if (!waits_in_collective(&b->positions[m]))
+		const struct position *p = &b->positions[m];
+
+		if (!(p->flags & POS_WAITS) || (p->flags & POS_INIT) || !p->op ||
+		    (!cw_op_is_collective(p->op->kind) && !position_is_replay(p->op) &&
+		     !position_is_lost(p->op)))
 			continue;
-		b->waiters[n] = (struct waiter){ .seq = b->positions[m].op->coll_seq, .member = m };
+		b->waiters[n] = (struct waiter){ .seq = p->op->coll_seq, .member = m };
 		sorted = sorted && (!n || b->waiters[n - 1].seq <= b->waiters[n].seq);
 		n++;
 	}
@@ -130,7 +116,10 @@ static uint32_t collect_waiters(struct builder *b)
 	return n;
 }
 
-/* Visible members that are not as far as `seq`, those furthest behind first. */
+/*
+ * Collects the visible members that have not come as far as `seq`, sorted by their progress, the
+ * least first. Returns their number.
+ */
 static uint32_t collect_late(struct builder *b, uint64_t seq)
 {
 	bool sorted = true;
@@ -150,16 +139,17 @@ static uint32_t collect_late(struct builder *b, uint64_t seq)
 	return n;
 }
 
-/* What goes from one pair of members to the next by itself: nobody else is passed through. */
+/* True for an op in which each member exchanges data with the root alone, past no other member. */
 static bool is_pairwise(unsigned kind)
 {
 	return kind == CW_OP_SCATTER || kind == CW_OP_GATHER;
 }
 
 /*
- * The root the member waits for, or the comm's size when it may wait for anybody who has not come.
- * A reduce passes through all members before its root: whoever stands in it without the root may
- * still wait for those before it.
+ * Returns the root if the member waits for the root alone. Returns the comm's size if the member
+ * may wait for any member that has not come. In a reduce the data pass through the other members on
+ * their way to the root. A member that waits in a reduce without the root may thus wait for members
+ * before it.
  */
 static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 			       const struct cw_op *op)
@@ -172,9 +162,9 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 	if (op->root < 0 || (uint32_t)op->root >= b->c->nranks || (uint32_t)op->root == w->member)
 		return b->c->nranks;
 	/*
-	 * Once the root has come, what is left to wait for are the members the data passes through
-	 * on its way (NCCL runs a broadcast along a ring, and a root's sends in batches): any of
-	 * those that have not come. Where the root has done with all its sends, they are there.
+	 * Once the root has come, the member may wait for any late member on the way of the data:
+	 * NCCL runs a broadcast along a ring, and a root's sends in batches. If the root has
+	 * completed all its sends, the data have arrived.
 	 */
 	p = &b->positions[op->root];
 	root = &b->c->members[op->root];
@@ -186,28 +176,28 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 	return (uint32_t)op->root;
 }
 
-static const struct cw_op *find_call(const struct cw_snap_member *m, uint64_t seq)
-{
-	const struct cw_op *ends[] = { m->pending, m->last };
-
-	for (unsigned i = 0; i < 2; i++)
-		if (ends[i] && position_is_step(ends[i]) && ends[i]->coll_seq == seq)
-			return ends[i];
-	for (uint32_t i = 0; i < m->n_window; i++)
-		if (position_is_step(&m->window[i]) && m->window[i].coll_seq == seq)
-			return &m->window[i];
-	return NULL;
-}
-
-/* What another member's record has of the lost call; the lost call where none has it. */
+/*
+ * Returns the lost call as another member's record has it, because that record knows the kind of
+ * the call; returns the lost call itself if no record has it.
+ */
 static const struct cw_op *call_of(const struct builder *b, const struct cw_op *op)
 {
-	const struct cw_op *found = NULL;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct cw_snap_member *member = &b->c->members[m];
+		const struct cw_op *ends[] = { member->pending, member->last };
 
-	for (uint32_t m = 0; m < b->c->nranks && !found; m++)
-		if (b->c->members[m].rank != CW_SNAP_NONE)
-			found = find_call(&b->c->members[m], op->coll_seq);
-	return found ? found : op;
+		if (member->rank == CW_SNAP_NONE)
+			continue;
+		for (unsigned i = 0; i < 2; i++)
+			if (ends[i] && position_is_step(ends[i]) &&
+			    ends[i]->coll_seq == op->coll_seq)
+				return ends[i];
+		for (uint32_t i = 0; i < member->n_window; i++)
+			if (position_is_step(&member->window[i]) &&
+			    member->window[i].coll_seq == op->coll_seq)
+				return &member->window[i];
+	}
+	return op;
 }
 
 static uint32_t *copy_ranks(struct builder *b, const struct late *late, uint32_t n)
@@ -239,7 +229,10 @@ static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t roo
 	return gate->missing ? 0 : -ENOMEM;
 }
 
-/* Members late[*from] … that are late for w->seq, but were not for the gate below. */
+/*
+ * Adds the gate of a collective. Its missing members begin at late[*from]: the members before them
+ * are missing at the gate `lower` already.
+ */
 static int add_common_gate(struct builder *b, const struct waiter *w, const struct cw_op *call,
 			   uint32_t n_late, uint32_t *from, uint32_t lower)
 {
@@ -264,11 +257,15 @@ static int add_common_gate(struct builder *b, const struct waiter *w, const stru
 	return 0;
 }
 
+/*
+ * Makes the gates of the comm's collectives from its waiters in order of coll_seq. Waiters for the
+ * same root share a gate, and so do waiters for all members in the same call.
+ */
 static int add_collectives(struct builder *b)
 {
 	uint32_t n = collect_waiters(b), n_late, from = 0;
 	uint32_t common = CW_SNAP_NONE, rooted = CW_SNAP_NONE, rooted_at = CW_SNAP_NONE;
-	const struct cw_op *found = NULL; /* for the lost calls of one number */
+	const struct cw_op *found = NULL; /* the lost call with the coll_seq of the last waiter */
 
 	if (!n)
 		return 0;
@@ -287,7 +284,7 @@ static int add_collectives(struct builder *b)
 		}
 		root = waits_for_root(b, w, call);
 
-		/* A guess needs somebody who is certainly missing. */
+		/* A guessed waiter makes no gate unless another member is certainly missing. */
 		if ((p->flags & POS_GUESSED) && !(n_late && b->late[0].arrived < w->seq))
 			continue;
 		if (root < b->c->nranks) {
@@ -313,26 +310,22 @@ static int add_collectives(struct builder *b)
 
 /* ---- ops without progress writes ---- */
 
-/* What a member completed, all have entered, and no other is held up in. */
-static uint64_t furthest_completed(const struct cw_snap_comm *c)
+/*
+ * Notes which members may be inside an op without progress writes, because no member is known to
+ * have completed it: if one member has completed a collective, it holds up no other.
+ */
+static void note_unobserved(struct builder *b)
 {
 	uint64_t furthest = 0;
 
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank != CW_SNAP_NONE &&
-		    (c->members[m].known & CW_KNOWN_COMPLETED) &&
-		    c->members[m].coll_completed > furthest)
-			furthest = c->members[m].coll_completed;
-	return furthest;
-}
-
-static void note_unobserved(struct builder *b)
-{
-	uint64_t furthest = furthest_completed(b->c);
-
+	for (uint32_t m = 0; m < b->c->nranks; m++)
+		if (b->c->members[m].rank != CW_SNAP_NONE &&
+		    (b->c->members[m].known & CW_KNOWN_COMPLETED) &&
+		    b->c->members[m].coll_completed > furthest)
+			furthest = b->c->members[m].coll_completed;
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
-		/* Of the op it is behind, only those before it are unobserved. */
+		/* If the member has not reached `op`, only ops before it are unobserved. */
 		bool behind = p->flags & POS_BEHIND;
 
 		if (!(p->flags & POS_UNOBSERVED) ||
@@ -343,7 +336,10 @@ static void note_unobserved(struct builder *b)
 	}
 }
 
-/* What of the member's is enqueued, and its device has not come to; the oldest of all comms. */
+/*
+ * Notes the op that is enqueued but that the member's device has not reached. A rank keeps the
+ * oldest of all comms.
+ */
 static void note_behind(struct builder *b, uint32_t member)
 {
 	const struct position *p = &b->positions[member];
@@ -370,7 +366,7 @@ static int add_comm(struct builder *b, uint32_t comm)
 	b->c = &b->snap->comms[comm];
 	b->n_unseen = b->n_unobserved = 0;
 	if (b->c->nranks < 2)
-		return 0; /* nobody to wait for */
+		return 0; /* the only member waits for no other */
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		b->positions[m] = position_of(b->snap, &b->c->members[m]);
 		if (!(b->positions[m].flags & (POS_SEEN | POS_DEAD)))
@@ -389,7 +385,7 @@ static int add_comm(struct builder *b, uint32_t comm)
 	return r < 0 ? r : waitgraph_add_host(b);
 }
 
-/* Gives every gate its list of waiters, in the order they were noted. */
+/* Gives every gate its list of waiters, in the order in which we noted them. */
 static int fill_waiters(struct builder *b)
 {
 	struct waitgraph *g = b->g;
@@ -416,7 +412,7 @@ static uint32_t list_of(const struct gate *gate, enum gate_list which, const uin
 	return which == LIST_WAITERS ? gate->n_waiters : gate->n_missing;
 }
 
-/* The gates that list each rank: rank r's are list[start[r]] … list[start[r + 1] - 1]. */
+/* Lists the gates of each rank: rank r's are list[start[r]] … list[start[r + 1] - 1]. */
 static int invert(const struct waitgraph *g, struct cw_arena *a, enum gate_list which,
 		  uint32_t **ret_start, uint32_t **ret_list)
 {
@@ -426,7 +422,7 @@ static int invert(const struct waitgraph *g, struct cw_arena *a, enum gate_list 
 
 	if (!start)
 		return -ENOMEM;
-	/* Counted two places up, so that filling the lists below leaves start[] as promised. */
+	/* We count two places up, so that the filling below leaves start[] as promised. */
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		n = list_of(&g->gates[i], which, &ranks);
 		for (uint32_t k = 0; k < n; k++)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for whom.
+ * The wait-for graph: which rank waits for which other ranks.
  *
- * A rank does not wait for a rank, it waits in a call until certain members of the comm have come.
- * The graph says it that way: ranks wait at *gates*, and a gate is held shut by the members that
- * are missing at it. That keeps the graph as small as the comms (4,096 ranks that wait for one are
- * one gate, not 4,096 edges) and lets the gates of one comm share their lists: whoever is missing
- * at coll_seq 7 is missing at 8 too, so the gate of 8 lists only the newcomers and refers to the
- * lower gate for the rest.
+ * A rank waits in a call until certain members of the comm have come. So in the graph, ranks wait
+ *at *gates*, and the members that are missing at a gate keep it shut. The graph stays as small as
+ *the comms: if 4,096 ranks wait for one rank, that is one gate instead of 4,096 edges. The gates of
+ *one comm share their lists. A member that is missing at coll_seq 7 is missing at 8, too. So the
+ *gate of 8 lists only members that are not missing at 7, and refers to the lower gate for the
+ *others.
  *
- *	rank ──waits at──► gate ──held shut by──► missing rank ──waits at──► gate …
+ *	rank ──waits at──► gate ──kept shut by──► missing rank ──waits at──► gate …
  *
- * Waiting is of the "and" kind: all that are missing must come. So a cycle is a deadlock whatever
- * else hangs on it, and the ends of the paths are the reasons: a missing rank that waits nowhere,
- * or a gate at which nobody is missing and which does not open all the same.
+ * A gate opens when all missing members have come. A cycle is therefore a deadlock, whatever else
+ * its gates wait for. The reasons stand at the ends of the paths: a missing rank that waits at no
+ * gate, or a gate without missing members that still does not open.
  *
  * Pure; one graph per snapshot, allocated in the caller's arena; O(members + ops of windows).
  */
@@ -26,11 +26,11 @@
 #include "model/snapshot.h"
 
 enum gate_kind {
-	GATE_COLLECTIVE, /* for all members of the comm */
-	GATE_ROOT,       /* for the root alone: nothing comes, or goes, without it */
-	GATE_P2P,        /* for the counterparts of sends and receives */
-	GATE_HOST,       /* in a host-blocking call (split, finalize, …), for all members */
-	GATE_INIT,       /* in the making of the comm, for all members */
+	GATE_COLLECTIVE, /* waits for all members of the comm */
+	GATE_ROOT,       /* waits for the root alone, which sends or receives all data */
+	GATE_P2P,        /* waits for the counterparts of sends and receives */
+	GATE_HOST,       /* a host-blocking call (split, finalize and similar) of all members */
+	GATE_INIT,       /* the call that makes the comm; waits for all members */
 };
 
 struct gate {
@@ -39,56 +39,59 @@ struct gate {
 	uint64_t seq;      /* coll_seq of a collective, p2p_seq, else 0 */
 	uint32_t op_kind;  /* enum cw_op_kind of the call */
 	uint32_t n_unseen; /* members that are not visible: they may be missing */
-	uint32_t n_again;  /* those of them that left this making, and are in another one */
-	int32_t *unseen; /* their labels, where members are numbered like the job; NULL = unknown */
+	uint32_t n_again;  /* members in n_unseen that left this call and now make another comm */
+	/* Labels of the unseen members, if members are numbered like the job; NULL = unknown. */
+	int32_t *unseen;
 	uint32_t *waiters; /* rank indices */
 	uint32_t n_waiters;
-	uint32_t *missing; /* rank indices; those of `lower` are missing here too */
+	uint32_t *missing; /* rank indices, without the missing ranks of `lower` */
 	uint32_t n_missing;
-	uint32_t n_missing_all; /* with those of the lower gates */
+	uint32_t n_missing_all; /* including the lower gates */
 	uint32_t lower, upper;  /* neighbouring gates of the same comm, or CW_SNAP_NONE */
 	uint32_t n_soft;        /* waiters whose device progress is not known */
-	uint32_t n_unobserved;  /* members of its comm that may be inside an op unseen */
-	int64_t since_ns;       /* enter time of its oldest waiter; 0 = unknown */
-	uint32_t oldest;        /* that waiter's rank index */
-	const struct cw_op *op; /* and its op; NULL where the record does not hold it */
+	uint32_t n_unobserved;  /* members of its comm that may be inside an unobserved op */
+	int64_t since_ns;       /* enter time of the oldest waiter; 0 = unknown */
+	uint32_t oldest;        /* rank index of the oldest waiter */
+	const struct cw_op *op; /* op of the oldest waiter; NULL = not in the record */
 };
 
 struct waitgraph {
 	uint32_t n_ranks, n_gates, cap_gates;
 	struct gate *gates;
-	/* Gates rank r waits at: waits[wait_start[r]] … waits[wait_start[r + 1] - 1]. */
+	/* Rank r waits at the gates waits[wait_start[r]] … waits[wait_start[r + 1] - 1]. */
 	uint32_t *wait_start, *waits;
-	/* Gates that list rank r as missing (not repeated for the gates above them). */
+	/* Gates that list rank r as missing. The gates above these do not list it again. */
 	uint32_t *miss_start, *misses;
-	/* Per node, ranks first, then gates: its strongly connected component. */
+	/* The strongly connected component of each node, ranks first, then gates. */
 	uint32_t *component;
 	uint32_t n_components;
-	uint32_t *ranks_in; /* per component: how many ranks */
+	uint32_t *ranks_in; /* per component: its number of ranks */
 	/*
-	 * Per rank: the comm in which it may be inside an op that got no progress writes and that
-	 * nobody is known to have completed; CW_SNAP_NONE = in none.
+	 * Per rank: the comm in which it may be inside an op that got no progress writes. No member
+	 * is known to have completed that op. CW_SNAP_NONE = no such comm.
 	 */
 	uint32_t *unobserved;
 	/*
-	 * Per rank: its oldest op, of all comms, that is enqueued and that its device has not come
-	 * to, and the comm; NULL = none is known.
+	 * Per rank: its oldest op, of all comms, that is enqueued but that its device has not
+	 * reached, and the comm of that op. NULL = no such op is known.
 	 */
 	const struct cw_op **behind;
 	uint32_t *behind_comm;
 };
 
-/* The graph's nodes are numbered ranks first. */
+/* Returns the node of a gate. The graph numbers the ranks first. */
 static inline uint32_t waitgraph_gate_node(const struct waitgraph *g, uint32_t gate)
 {
 	return g->n_ranks + gate;
 }
 
+/* True if the rank waits at a gate. */
 static inline bool waitgraph_waits(const struct waitgraph *g, uint32_t rank)
 {
 	return g->wait_start[rank + 1] > g->wait_start[rank];
 }
 
+/* True if the rank is missing at a gate. */
 static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank)
 {
 	return g->miss_start[rank + 1] > g->miss_start[rank];
@@ -98,15 +101,16 @@ static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank
 int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret);
 
 /*
- * In how many makings of communicators, or for somebody behind them, all ranks of the job wait, to
- * none of which all have come; 0 = that is not so, or there is but one. Who is to come is mostly
- * not known of a communicator before it is made; but a rank that waits in one making, or in a call
- * that not all have come to, comes to no other, so that nobody is left who could come to any. (A
- * rank with a thread for each could.)
+ * Returns the number of GATE_INIT gates if all ranks of the job wait, directly or behind others,
+ * for communicators that can no longer be made. 0 = that is not so, or there is only one such gate.
+ *
+ * We mostly do not know a communicator's members before it is made. But a rank that waits in one
+ * such call, or in another call that some member has not entered, enters no other call. So no rank
+ * is left that could come. A rank with one thread per call still could.
  */
 uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct waitgraph *g);
 
-/* The rank waits in the making of a communicator. */
+/* True if the rank waits for a communicator to be made. */
 static inline bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank)
 {
 	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
@@ -115,30 +119,33 @@ static inline bool waitgraph_is_making(const struct waitgraph *g, uint32_t rank)
 	return false;
 }
 
-/* The i-th node that `node` waits for; CW_SNAP_NONE past the last. */
+/* Returns the i-th node that `node` waits for; CW_SNAP_NONE after the last. */
 uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t i);
 
 /*
- * The other half of a send or receive of member `me`, where the ops at hand include it; NULL if
- * not. *ret_peer is the peer's comm rank.
+ * Returns the other half of a send or receive of member `me`; NULL = the peer's known ops do not
+ * include it. *ret_peer is the peer's comm rank.
  */
 const struct cw_op *waitgraph_counterpart(const struct cw_snap_comm *c, uint32_t me,
 					  const struct cw_op *op, uint32_t *ret_peer);
 
-/* Two ops of one member that are one op, or of one group: they complete together. */
+/* True if two ops of one member are the same op or of one group, so that they complete together. */
 bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b);
 
-/* What lies upstream of some nodes: everybody who waits for them, directly or not. */
+/* The nodes upstream of some starting nodes: all that wait for these, directly or indirectly. */
 struct upstream {
-	uint32_t *order;  /* nodes in the order they were found, nearest first */
+	uint32_t *order;  /* nodes in the order of the search, nearest first */
 	uint32_t n_order; /* the starting nodes come first */
 	uint32_t *next;   /* per node: the node it waits for, towards the start; CW_SNAP_NONE */
-	uint32_t *hops;   /* per node: distance; CW_SNAP_NONE = not upstream */
+	uint32_t *hops;   /* per node: distance from the start; CW_SNAP_NONE = not upstream */
 };
 
-/* Makes the arrays, in `a`; they can be used for many searches. Returns 0 or -ENOMEM. */
+/* Allocates the arrays in `a`; they serve many searches. Returns 0 or -ENOMEM. */
 int upstream_init(const struct waitgraph *g, struct cw_arena *a, struct upstream *ret);
 
-/* Searches from n nodes; O(nodes found and their edges): the arrays are cleaned up piecemeal. */
+/*
+ * Searches from n nodes. O(nodes found and their edges), because it resets only the nodes of the
+ * last search.
+ */
 void upstream_search(const struct waitgraph *g, const uint32_t *nodes, uint32_t n,
 		     struct upstream *u);

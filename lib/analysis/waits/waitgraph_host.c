@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls in which the host itself waits until all members have come: making a comm, split, finalize,
- * window registration. They have no coll_seq, so a member counts as having come when it is in the
- * same call now or has just left it. A member whose call came back with an error has not come, and
- * will not unless its program repeats the call.
+ * Calls in which the host itself waits until all members have come: the call that makes a comm,
+ * split, finalize, window registration. They have no coll_seq. So a member has come if it is in the
+ * same kind of call now, or if that was its last call. A member whose call returned an error has
+ * not come, and will not come unless its program repeats the call.
  */
 #include <errno.h>
 
@@ -11,8 +11,9 @@
 #include "record/record_layout.h"
 
 /*
- * Shrink and grow are called by some members only, abort and revoke by whoever likes; who else
- * should come is not known. A group's end waits in the ops of the group.
+ * True for calls that all members must make. Only some members call shrink and grow, and any member
+ * may call abort and revoke: we do not know which others should come. A group's end waits in the
+ * ops of the group.
  */
 static bool all_members_must_come(unsigned kind)
 {
@@ -21,42 +22,38 @@ static bool all_members_must_come(unsigned kind)
 	       kind == CW_OP_WINDOW_DEREGISTER || kind == CW_OP_DEV_COMM_CREATE;
 }
 
-static bool is_end_of_comm(unsigned kind)
-{
-	return kind == CW_OP_COMM_FINALIZE || kind == CW_OP_COMM_DESTROY;
-}
-
 static bool waits_on_host(const struct position *p, unsigned kind)
 {
 	return (p->flags & POS_WAITS) && !(p->flags & POS_INIT) && p->op && p->op->kind == kind;
 }
 
-static bool has_come(const struct builder *b, uint32_t m, unsigned kind)
-{
-	const struct cw_snap_member *member = &b->c->members[m];
-	const struct position *p = &b->positions[m];
-
-	if (p->flags & POS_DEAD)
-		return is_end_of_comm(kind) && (p->flags & POS_LEFT);
-	if (waits_on_host(p, kind))
-		return true;
-	if (member->last && member->last->kind == kind && !position_has_failed(member->last))
-		return true;
-	return is_end_of_comm(kind) &&
-	       ((p->flags & POS_LEFT) || member->state == CW_COMM_FINALIZING);
-}
-
+/*
+ * Lists the visible members that have not made the gate's call. A member has also come to the end
+ * of the comm if it left the comm or is finalizing it.
+ */
 static int list_missing(struct builder *b, struct gate *gate)
 {
+	bool is_end = gate->op_kind == CW_OP_COMM_FINALIZE || gate->op_kind == CW_OP_COMM_DESTROY;
 	uint32_t n = 0;
 
 	gate->missing = cw_arena_new_array(b->arena, uint32_t, b->c->nranks);
 	if (!gate->missing)
 		return -ENOMEM;
-	for (uint32_t m = 0; m < b->c->nranks; m++)
-		if ((b->positions[m].flags & (POS_SEEN | POS_DEAD)) &&
-		    !has_come(b, m, gate->op_kind))
-			gate->missing[n++] = b->c->members[m].rank;
+	for (uint32_t m = 0; m < b->c->nranks; m++) {
+		const struct cw_snap_member *member = &b->c->members[m];
+		const struct position *p = &b->positions[m];
+		bool has_come = is_end && (p->flags & POS_LEFT);
+
+		if (!(p->flags & (POS_SEEN | POS_DEAD)))
+			continue;
+		if (!has_come && !(p->flags & POS_DEAD))
+			has_come = waits_on_host(p, gate->op_kind) ||
+				   (member->last && member->last->kind == gate->op_kind &&
+				    !position_has_failed(member->last)) ||
+				   (is_end && member->state == CW_COMM_FINALIZING);
+		if (!has_come)
+			gate->missing[n++] = member->rank;
+	}
 	gate->n_missing = gate->n_missing_all = n;
 	gate->n_unseen = b->n_unseen;
 	return 0;
@@ -89,8 +86,8 @@ static int add_calls(struct builder *b)
 }
 
 /*
- * In a comm over the whole job whose visible members have the comm ranks that their labels say, a
- * member nobody has reported as is the rank of that label.
+ * True if the comm spans the whole job and the comm rank of each visible member is its label. A
+ * member without a report is then the rank with that label.
  */
 static bool is_numbered_like_job(const struct builder *b)
 {
@@ -107,13 +104,16 @@ static bool is_numbered_like_job(const struct builder *b)
 	return true;
 }
 
-/* As many ranks of the job are not in the comm as members are not seen: it is they. */
+/*
+ * Adds all ranks of the job that are not in the comm to the missing ranks, if exactly as many
+ * members are not visible: these ranks must be the members.
+ */
 static int list_all_others(struct builder *b, struct gate *gate)
 {
 	uint32_t expected = b->snap->ranks_expected, n = 0;
 	bool *inside;
 
-	/* A rank of which nothing is known at all may be the one. */
+	/* A rank that we know nothing about may be a member. */
 	if (expected && expected != b->snap->n_ranks)
 		return 0;
 	inside = cw_arena_new_array(b->arena, bool, b->snap->n_ranks);
@@ -134,15 +134,7 @@ static int list_all_others(struct builder *b, struct gate *gate)
 	return 0;
 }
 
-/* One that is seen, but not found by its label: `by_label` ends before it. */
-static bool has_high_label(const struct cw_snapshot *snap)
-{
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		if (snap->ranks[i].rank >= 0 && (uint32_t)snap->ranks[i].rank >= snap->n_ranks)
-			return true;
-	return false;
-}
-
+/* Notes the ranks that are making some comm now. */
 static int find_makings(struct builder *b)
 {
 	const struct cw_snapshot *snap = b->snap;
@@ -161,40 +153,13 @@ static int find_makings(struct builder *b)
 	return 0;
 }
 
-/*
- * The member left this making and is in another one: its program repeats the initialisation, and
- * the others may do so, too. So the member is neither inside nor to blame.
- */
-static int makes_another(struct builder *b, uint32_t rank, bool *ret)
-{
-	if (!b->is_making && find_makings(b) < 0)
-		return -ENOMEM;
-	*ret = b->is_making[rank];
-	return 0;
-}
-
-static int list_left(struct builder *b, struct gate *gate, uint32_t member, uint32_t *n)
-{
-	uint32_t rank = b->c->members[member].rank;
-	bool is_again;
-
-	if (makes_another(b, rank, &is_again) < 0)
-		return -ENOMEM;
-	if (!is_again) {
-		gate->missing[(*n)++] = rank;
-		return 0;
-	}
-	gate->n_again++;
-	gate->n_unseen++;
-	return 0;
-}
-
-/* The members that have not come, as far as they can be named. */
+/* Lists the members that have not entered the call that makes the comm, if we can name them. */
 static int list_absent(struct builder *b, struct gate *gate)
 {
 	bool by_label = is_numbered_like_job(b);
 	int32_t *unseen = cw_arena_new_array(b->arena, int32_t, b->c->nranks);
 	uint32_t n = 0, n_unseen = 0;
+	bool has_high_label = false;
 
 	gate->missing = cw_arena_new_array(b->arena, uint32_t, b->c->nranks);
 	if (!gate->missing || !unseen)
@@ -202,27 +167,45 @@ static int list_absent(struct builder *b, struct gate *gate)
 	gate->n_unseen = b->n_unseen;
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
+		uint32_t rank = b->c->members[m].rank;
 
 		if (p->flags & POS_UNMADE) {
-			if (list_left(b, gate, m, &n) < 0)
+			/*
+			 * The member left this call. If it makes another comm now, its program
+			 * repeats the initialisation, and the others may do so, too. Then the
+			 * member is neither inside nor to blame.
+			 */
+			if (!b->is_making && find_makings(b) < 0)
 				return -ENOMEM;
+			if (!b->is_making[rank]) {
+				gate->missing[n++] = rank;
+				continue;
+			}
+			gate->n_again++;
+			gate->n_unseen++;
 		} else if ((p->flags & POS_INIT) && (p->flags & (POS_DEAD | POS_STALE))) {
-			gate->missing[n++] = b->c->members[m].rank;
-		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE &&
-			   m < b->snap->n_ranks && b->by_label[m] != CW_SNAP_NONE) {
+			gate->missing[n++] = rank;
+		} else if (by_label && rank == CW_SNAP_NONE && m < b->snap->n_ranks &&
+			   b->by_label[m] != CW_SNAP_NONE) {
 			gate->missing[n++] = b->by_label[m];
 			gate->n_unseen--;
-		} else if (by_label && b->c->members[m].rank == CW_SNAP_NONE) {
+		} else if (by_label && rank == CW_SNAP_NONE) {
 			unseen[n_unseen++] = (int32_t)m;
 		}
 	}
 	gate->n_missing = gate->n_missing_all = n;
-	gate->unseen =
-		n_unseen && n_unseen == gate->n_unseen && !has_high_label(b->snap) ? unseen : NULL;
+	/* `by_label` lacks ranks with labels from n_ranks, so an unseen label may be visible. */
+	for (uint32_t i = 0; i < b->snap->n_ranks && n_unseen && !has_high_label; i++)
+		has_high_label = b->snap->ranks[i].rank >= 0 &&
+				 (uint32_t)b->snap->ranks[i].rank >= b->snap->n_ranks;
+	if (n_unseen && n_unseen == gate->n_unseen && !has_high_label)
+		gate->unseen = unseen;
 	return gate->n_unseen ? list_all_others(b, gate) : 0;
 }
 
-/* In the making of a comm the members that are not there yet are mostly not visible either. */
+/*
+ * Adds the gate of the call that makes the comm. Most members that have not come are not visible.
+ */
 static int add_init(struct builder *b)
 {
 	struct gate *gate = NULL;
@@ -253,13 +236,13 @@ uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct 
 {
 	uint32_t n = 0;
 
-	/* A rank of which nothing is known may come to any. */
+	/* A rank that we know nothing about may come to any. */
 	if (snap->n_ranks < 2 || snap->ranks_expected != snap->n_ranks)
 		return 0;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		const struct gate *gate = &g->gates[i];
 
-		if (!gate->n_unseen && !gate->n_missing_all) /* all are inside: it may end */
+		if (!gate->n_unseen && !gate->n_missing_all) /* all are inside, so it may end */
 			return 0;
 		n += gate->kind == GATE_INIT;
 	}

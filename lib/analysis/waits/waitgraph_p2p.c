@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives wait for their counterparts, which are known by counting: the n-th send from a
- * to b meets the n-th receive b posts for a, whatever else either does (NCCL matches in FIFO order
- * per source and destination).
+ * Sends and receives wait for their counterparts, which we find by counting: the n-th send from a
+ * to b meets the n-th receive that b posts for a, whatever other ops the two post in between. NCCL
+ * matches messages in FIFO order per source and destination.
  *
- * A counterpart that was posted behind an op that has not completed does not help: the peer then
- * counts as missing too, and its own gate says why. That is how a ring of blocking sends becomes a
- * cycle although every send has its receive.
+ * A counterpart cannot start while its peer waits in an earlier op. The peer then counts as
+ * missing, too, and the gate of the earlier op gives the reason. So a ring of blocking sends
+ * becomes a cycle although every send has its receive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,9 +14,12 @@
 #include "analysis/align/messages.h"
 #include "analysis/waits/waitgraph_builder.h"
 
+/* BEHIND: posted, but probably after an op in which the peer waits. */
 enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 
-/* The n-th op of `kind` to or from `peer`, where the member's ops at hand include it. */
+/*
+ * Returns the n-th op of `kind` to or from `peer`; NULL = it is not among the member's known ops.
+ */
 static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind, uint32_t peer,
 				   uint64_t n)
 {
@@ -54,39 +57,7 @@ bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b)
 					      a->group_id && a->group_id == b->group_id);
 }
 
-/* The peer waits in a later one of the same: these come in order. */
-static bool is_past(const struct cw_op *pending, unsigned kind, uint32_t me, uint64_t n)
-{
-	return pending->kind == kind && pending->peer == (int32_t)me && pending->p2p_seq > n;
-}
-
-/* Its device has come to none of those that are open: what holds it up is elsewhere. */
-static bool is_held_up_before(const struct cw_snap_member *m)
-{
-	return (m->known & CW_KNOWN_REACHED) && m->pending &&
-	       m->pending->progress == CW_PROGRESS_ENQUEUED &&
-	       (m->pending->flags & CW_OPF_RETURNED);
-}
-
-/*
- * The counterpart was posted and is not at hand. If it is among the ops posted since the one the
- * peer waits in, or has not come to, it is most likely behind that, else it would have been met.
- */
-static bool may_be_behind(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
-			  uint64_t n)
-{
-	const struct cw_snap_member *m = &b->c->members[peer];
-	const struct cw_p2p_peer *e = messages_with(m, me);
-	uint64_t count = !e ? 0 : kind == CW_OP_SEND ? e->sends : e->recvs;
-
-	return ((b->positions[peer].flags & POS_WAITS) || is_held_up_before(m)) && m->pending &&
-	       n <= count && count - n + 1 < m->pending_count && !is_past(m->pending, kind, me, n);
-}
-
-/*
- * The window was read before the counters: these say that the device is past the op, whatever that
- * says of it.
- */
+/* True if the counters show that the device has completed the op. We read them after the window. */
 static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 {
 	if (!(m->known & CW_KNOWN_COMPLETED) || op->op_index > m->op_index)
@@ -95,67 +66,73 @@ static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 	       (op->op_index < m->pending->op_index && !waitgraph_same_launch(m->pending, op));
 }
 
-/* Likewise, that the device has come to the launch that the op is part of. */
-static bool has_been_reached(const struct cw_snap_member *m, const struct cw_op *op)
-{
-	return m->pending && m->pending->progress == CW_PROGRESS_REACHED &&
-	       waitgraph_same_launch(m->pending, op);
-}
-
-/* The peer has posted the counterpart; has its device come to it? */
-static enum counterpart posted(const struct builder *b, uint32_t peer, unsigned kind, uint32_t me,
-			       uint64_t n)
-{
-	const struct cw_snap_member *m = &b->c->members[peer];
-	const struct cw_op *op = find_op(m, kind, me, n);
-
-	if (b->positions[peer].flags & POS_DEAD)
-		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
-	/* It may have been there when its node was heard last; that it is there nobody says. */
-	if (b->positions[peer].flags & POS_STALE)
-		return op && (op->progress == CW_PROGRESS_COMPLETED || has_passed(m, op)) ? THERE
-											  : MISSING;
-	if (!op)
-		return may_be_behind(b, peer, kind, me, n) ? BEHIND : THERE;
-	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED ||
-	    has_passed(m, op) || has_been_reached(m, op))
-		return THERE;
-	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
-		return MISSING;
-	/* Not tracked: the oldest op that has not returned stands in its way, unless it is it. */
-	if (m->pending && m->pending->op_index < op->op_index &&
-	    !waitgraph_same_launch(m->pending, op))
-		return MISSING;
-	return THERE;
-}
-
-/* The n-th send (or receive) of member `me` to (from) `peer`: is the other half there? */
+/*
+ * Decides whether the counterpart of member `me`'s n-th send (or receive) to (from) `peer` is
+ * there: the peer has posted it, and the peer's device has reached it or is not known to be held up
+ * before.
+ */
 static enum counterpart find_counterpart(const struct builder *b, uint32_t me, unsigned kind,
 					 uint32_t peer, uint64_t n)
 {
 	const struct cw_snap_member *m = &b->c->members[peer];
+	const struct cw_op *op, *pending = m->pending;
 	unsigned other = kind == CW_OP_SEND ? CW_OP_RECV : CW_OP_SEND;
-	const struct cw_p2p_peer *e;
-	uint64_t count;
+	uint32_t flags = b->positions[peer].flags;
+	uint64_t count = 0;
 
-	if (!(b->positions[peer].flags & (POS_SEEN | POS_DEAD)))
+	if (!(flags & (POS_SEEN | POS_DEAD)))
 		return NOT_VISIBLE;
-	if (!(m->known & CW_KNOWN_P2P)) {
-		if (b->positions[peer].flags & POS_DEAD)
-			return MISSING;
-		return find_op(m, other, me, n) ? posted(b, peer, other, me, n) : NOT_VISIBLE;
-	}
-	e = messages_with(m, me);
-	count = !e ? 0 : other == CW_OP_SEND ? e->sends : e->recvs;
-	return count < n ? MISSING : posted(b, peer, other, me, n);
-}
+	if (m->known & CW_KNOWN_P2P) {
+		const struct cw_p2p_peer *e = messages_with(m, me);
 
-/* One peer that is not visible is one, however many of the member's ops wait for it. */
-static void note_unseen(struct builder *b, struct gate *gate, uint32_t peer)
-{
-	if (b->unseen_at[peer] != b->g->n_gates)
-		gate->n_unseen++;
-	b->unseen_at[peer] = b->g->n_gates;
+		count = !e ? 0 : other == CW_OP_SEND ? e->sends : e->recvs;
+		if (count < n)
+			return MISSING;
+	} else if (flags & POS_DEAD) {
+		return MISSING;
+	}
+	op = find_op(m, other, me, n);
+	if (!op && !(m->known & CW_KNOWN_P2P))
+		return NOT_VISIBLE;
+	if (flags & POS_DEAD)
+		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
+	/* The peer's node is silent, so only a completed op proves that the half is there. */
+	if (flags & POS_STALE)
+		return op && (op->progress == CW_PROGRESS_COMPLETED || has_passed(m, op)) ? THERE
+											  : MISSING;
+	if (!op) {
+		/*
+		 * The peer has posted it, but the window does not show it. It is most likely
+		 * behind the pending op if it is among the ops posted since, and the peer waits
+		 * in the pending op or its device has not reached that. Else the two halves would
+		 * have met. It is not behind a later op of its own direction: these keep order.
+		 */
+		bool is_unreached = (m->known & CW_KNOWN_REACHED) && pending &&
+				    pending->progress == CW_PROGRESS_ENQUEUED &&
+				    (pending->flags & CW_OPF_RETURNED);
+		bool is_later = pending && pending->kind == other && pending->peer == (int32_t)me &&
+				pending->p2p_seq > n;
+
+		return ((flags & POS_WAITS) || is_unreached) && pending &&
+				       count - n + 1 < m->pending_count && !is_later
+			       ? BEHIND
+			       : THERE;
+	}
+	if (op->progress == CW_PROGRESS_REACHED || op->progress == CW_PROGRESS_COMPLETED ||
+	    has_passed(m, op))
+		return THERE;
+	/*
+	 * The counters, which we read after the window, may show that the op's launch has started.
+	 */
+	if (pending && pending->progress == CW_PROGRESS_REACHED &&
+	    waitgraph_same_launch(pending, op))
+		return THERE;
+	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
+		return MISSING;
+	/* Without progress writes, an older op that has not returned holds this one up. */
+	return pending && pending->op_index < op->op_index && !waitgraph_same_launch(pending, op)
+		       ? MISSING
+		       : THERE;
 }
 
 static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
@@ -163,7 +140,7 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 {
 	uint32_t peer = (uint32_t)op->peer;
 
-	/* Whoever sends first would do: that nobody has is all that is known. */
+	/* Any peer's send would do. We know only that no peer has sent yet. */
 	if (op->peer == CW_PEER_NONE)
 		gate->n_unseen++;
 	if (op->peer < 0 || peer >= b->c->nranks || peer == me)
@@ -171,10 +148,12 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	switch (find_counterpart(b, me, op->kind, peer, op->p2p_seq)) {
 	case THERE:
 		return;
-	case NOT_VISIBLE:
-		note_unseen(b, gate, peer);
+	case NOT_VISIBLE: /* we count a peer once per gate, however many ops wait for it */
+		if (b->unseen_at[peer] != b->g->n_gates)
+			gate->n_unseen++;
+		b->unseen_at[peer] = b->g->n_gates;
 		return;
-	case BEHIND: /* inferred: no proof */
+	case BEHIND: /* we infer this, so it is no proof */
 		gate->n_soft++;
 		break;
 	case MISSING:
@@ -190,21 +169,7 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A peer counts once, however many of its counterparts are missing. */
-static void drop_repetitions(struct gate *gate)
-{
-	uint32_t n = 0;
-
-	if (gate->n_missing < 2)
-		return;
-	qsort(gate->missing, gate->n_missing, sizeof(*gate->missing), compare_ranks);
-	for (uint32_t i = 0; i < gate->n_missing; i++)
-		if (!n || gate->missing[i] != gate->missing[n - 1])
-			gate->missing[n++] = gate->missing[i];
-	gate->n_missing = n;
-}
-
-/* The first op at hand with that number or a later one; NULL = none. */
+/* Returns the first known op with that number or a later one; NULL = none. */
 static const struct cw_op *first_op_from(const struct cw_snap_member *m, uint64_t op_index)
 {
 	uint32_t lo = 0, hi = m->n_window;
@@ -223,9 +188,9 @@ static const struct cw_op *first_op_from(const struct cw_snap_member *m, uint64_
 }
 
 /*
- * The ops launched together with `pending`, which is the oldest of them. They follow each other in
- * the comm's order. Where some are not at hand, it is not known what those wait for, and somebody
- * may be missing there.
+ * Notes the counterparts of `pending` and of the ops launched together with it. `pending` is the
+ * oldest of these, and the others follow it in the comm's order. If we do not know some of them, a
+ * further peer may be missing, and we count one that is not visible.
  */
 static void note_launch(struct builder *b, struct gate *gate, uint32_t me,
 			const struct cw_op *pending)
@@ -250,12 +215,13 @@ static void note_launch(struct builder *b, struct gate *gate, uint32_t me,
 		gate->n_unseen++;
 }
 
-/* All ops launched together with the pending one that have not completed. */
+/* Adds the gate of the pending op and of all incomplete ops launched together with it. */
 static int add_gate(struct builder *b, uint32_t me)
 {
 	const struct cw_snap_member *m = &b->c->members[me];
 	const struct cw_op *pending = b->positions[me].op;
 	struct gate *gate = builder_add_gate(b, GATE_P2P, pending->p2p_seq, pending->kind);
+	uint32_t n = 0;
 
 	if (!gate)
 		return -ENOMEM;
@@ -263,8 +229,13 @@ static int add_gate(struct builder *b, uint32_t me)
 	if (!gate->missing)
 		return -ENOMEM;
 	note_launch(b, gate, me, pending);
-	drop_repetitions(gate);
-	gate->n_missing_all = gate->n_missing;
+	/* A peer counts once, however many of its counterparts are missing. */
+	if (gate->n_missing > 1)
+		qsort(gate->missing, gate->n_missing, sizeof(*gate->missing), compare_ranks);
+	for (uint32_t i = 0; i < gate->n_missing; i++)
+		if (!n || gate->missing[i] != gate->missing[n - 1])
+			gate->missing[n++] = gate->missing[i];
+	gate->n_missing = gate->n_missing_all = n;
 	builder_note_waiter(b, gate, me);
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over the wait-for graph: cycles (Tarjan, without recursion) and what lies upstream. */
+/*
+ * Searches in the wait-for graph: cycles (Tarjan's algorithm without recursion) and what lies
+ * upstream.
+ */
 #include "analysis/waits/waitgraph_scc.h"
 
 #include <errno.h>
@@ -25,11 +28,11 @@ uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t 
 
 struct tarjan {
 	struct waitgraph *g;
-	uint32_t *index;  /* order of discovery, from 1; 0 = not seen yet */
+	uint32_t *index;  /* order of discovery, from 1; 0 = not discovered */
 	uint32_t *low;    /* lowest index known to be reachable */
-	uint32_t *open;   /* nodes seen whose component is not complete */
-	uint32_t *path;   /* nodes being visited */
-	uint32_t *cursor; /* per node: next successor to look at */
+	uint32_t *open;   /* stack of discovered nodes whose component is not complete */
+	uint32_t *path;   /* stack of the nodes from the start to the current one */
+	uint32_t *cursor; /* per node: the successor to follow next */
 	uint32_t n_open, n_path, next_index;
 };
 
@@ -40,30 +43,29 @@ static void enter_node(struct tarjan *t, uint32_t node)
 	t->path[t->n_path++] = node;
 }
 
-static void close_component(struct tarjan *t, uint32_t node)
-{
-	struct waitgraph *g = t->g;
-	uint32_t member;
-
-	do {
-		member = t->open[--t->n_open];
-		g->component[member] = g->n_components;
-		if (member < g->n_ranks)
-			g->ranks_in[g->n_components]++;
-	} while (member != node);
-	g->n_components++;
-}
-
+/*
+ * Follows all paths from `start`, and completes the components of all nodes that it discovers. A
+ * node is the root of its component if it reaches no older open node.
+ */
 static void visit_from(struct tarjan *t, uint32_t start)
 {
+	struct waitgraph *g = t->g;
+
 	enter_node(t, start);
 	while (t->n_path) {
 		uint32_t node = t->path[t->n_path - 1];
-		uint32_t next = waitgraph_successor(t->g, node, t->cursor[node]);
+		uint32_t next = waitgraph_successor(g, node, t->cursor[node]), member;
 
 		if (next == CW_SNAP_NONE) {
-			if (t->low[node] == t->index[node])
-				close_component(t, node);
+			if (t->low[node] == t->index[node]) {
+				do {
+					member = t->open[--t->n_open];
+					g->component[member] = g->n_components;
+					if (member < g->n_ranks)
+						g->ranks_in[g->n_components]++;
+				} while (member != node);
+				g->n_components++;
+			}
 			t->n_path--;
 			if (t->n_path && t->low[node] < t->low[t->path[t->n_path - 1]])
 				t->low[t->path[t->n_path - 1]] = t->low[node];
@@ -72,7 +74,7 @@ static void visit_from(struct tarjan *t, uint32_t start)
 		t->cursor[node]++;
 		if (!t->index[next])
 			enter_node(t, next);
-		else if (t->g->component[next] == CW_SNAP_NONE && t->index[next] < t->low[node])
+		else if (g->component[next] == CW_SNAP_NONE && t->index[next] < t->low[node])
 			t->low[node] = t->index[next];
 	}
 }
@@ -114,6 +116,7 @@ int upstream_init(const struct waitgraph *g, struct cw_arena *a, struct upstream
 	return 0;
 }
 
+/* Adds a node to the search unless the search has it already. */
 static void found(struct upstream *u, uint32_t node, uint32_t next, uint32_t hops)
 {
 	if (u->hops[node] != CW_SNAP_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strongly connected components of a graph whose gates are all known. Pure. */
+/* Finds the strongly connected components of a graph that has all its gates. Pure. */
 #pragma once
 
 #include "analysis/waits/waitgraph.h"
 
-/* Fills component, n_components and ranks_in. Returns 0 or -ENOMEM. */
+/* Fills component, n_components and ranks_in of *g, in arrays of `a`. Returns 0 or -ENOMEM. */
 int waitgraph_find_cycles(struct waitgraph *g, struct cw_arena *a);
