@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each sort of doubt names the most that it allows, and the least of these is the confidence. What
- * could make it surer are windows: of the comms on the chain, of launches known in part, of comms
- * whose histories differ while the calls themselves are not at hand, and of members that have gone
- * on from the call that differs.
+ * Each kind of doubt limits the confidence, and the verdict gets the lowest limit. Windows could
+ * raise it: windows of the comms on the chain, of launches of which we know only a part, of comms
+ * with differing histories whose calls we do not have, and of members that have gone on from the
+ * differing call.
  */
 #include "analysis/culprit/certainty.h"
 
@@ -14,9 +14,9 @@
 #include "analysis/culprit/same_process.h"
 #include "model/death.h"
 
-/* One communicator is asked about for so long; stall.c asks once in it. */
+/* We ask about one communicator for this time; stall.c asks once per such time. */
 #define MESSAGES_EVERY_NS (INT64_C(10) * 1000000000)
-/* As many records are read for one. */
+/* We read at most this many records for one communicator. */
 #define MESSAGES_MAX_MEMBERS 64u
 
 static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
@@ -24,7 +24,7 @@ static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
 	return a < b ? a : b;
 }
 
-/* Records that lost ops or were never read may hide what happened. */
+/* False if the record lost ops or we never read it: then we may not know what happened. */
 static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
@@ -33,9 +33,9 @@ static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 /* ---- blind spots ---- */
 
 /*
- * A rank that is held, ended or left the communicator waits for no other rank, and neither does one
- * in storage or at a prompt. Any other wait outside of NCCL may be for a rank that itself waits
- * here: in a barrier of gloo or MPI, for a key of a store, for a lock of a file.
+ * True if the rank may wait outside of NCCL for another rank that itself waits here: in a barrier
+ * of gloo or MPI, for a key of a store, or for a lock on a file. A rank that is held, ended or left
+ * the communicator waits for no other rank, and neither does one in storage or at a prompt.
  */
 static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
 {
@@ -44,20 +44,8 @@ static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
 	       r->host_wait != CW_HOST_WAIT_TTY && r->host_wait != CW_HOST_WAIT_STORAGE;
 }
 
-static bool is_missing_from_outside(const struct engine_context *s, uint32_t rank)
-{
-	return waitgraph_is_missing(&s->g, rank) && !waitgraph_waits(&s->g, rank);
-}
-
-static enum cw_detail detail_of(const struct engine_context *s, uint32_t rank)
-{
-	for (uint32_t i = 0; i < s->n_findings; i++)
-		if (s->findings[i].rank == rank)
-			return s->findings[i].detail;
-	return CW_DETAIL_NONE;
-}
-
-static uint32_t blind_spots_of_ranks(const struct engine_context *s)
+/* Returns the places where the cause could hide because we do not see them: bits of CW_BLIND_*. */
+static uint32_t find_blind_spots(const struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
 	uint32_t spots = snap->n_ranks < snap->ranks_expected ? 1u << CW_BLIND_RANK : 0;
@@ -67,36 +55,28 @@ static uint32_t blind_spots_of_ranks(const struct engine_context *s)
 			spots |= 1u << CW_BLIND_RANK;
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[i];
+		enum cw_detail detail = CW_DETAIL_NONE;
 
 		if (!has_whole_record(snap, i))
 			spots |= 1u << CW_BLIND_CALLS;
 		if (s->g.unobserved[i] != CW_SNAP_NONE)
 			spots |= 1u << CW_BLIND_PROGRESS;
-		if (is_missing_from_outside(s, i) && hides_its_wait(r, detail_of(s, i)))
+		if (!waitgraph_is_missing(&s->g, i) || waitgraph_waits(&s->g, i))
+			continue;
+		for (uint32_t k = s->n_findings; k-- > 0;)
+			if (s->findings[k].rank == i)
+				detail = s->findings[k].detail;
+		if (hides_its_wait(r, detail))
 			spots |= 1u << CW_BLIND_WAIT;
 	}
-	return spots;
-}
-
-static bool has_unseen_member(const struct cw_snap_comm *c)
-{
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank == CW_SNAP_NONE)
-			return true;
-	return false;
-}
-
-static uint32_t find_blind_spots(const struct engine_context *s)
-{
-	uint32_t spots = blind_spots_of_ranks(s);
-
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
-		if (has_unseen_member(&s->snap->comms[c]))
-			spots |= 1u << CW_BLIND_RANK;
+		for (uint32_t m = 0; m < s->snap->comms[c].nranks; m++)
+			if (s->snap->comms[c].members[m].rank == CW_SNAP_NONE)
+				spots |= 1u << CW_BLIND_RANK;
 	for (uint32_t i = 0; i < s->g.n_gates; i++) {
 		const struct gate *gate = &s->g.gates[i];
 
-		/* Of a send or receive: others of its group, which are not at hand. */
+		/* A send or receive may also wait for other ops of its group, which we lack. */
 		if (gate->n_unseen)
 			spots |= 1u << (gate->kind == GATE_P2P ? CW_BLIND_CALLS : CW_BLIND_RANK);
 		if (gate->n_soft || gate->n_unobserved)
@@ -107,19 +87,7 @@ static uint32_t find_blind_spots(const struct engine_context *s)
 
 /* ---- the confidence that each doubt allows ---- */
 
-static enum cw_confidence records_allow(const struct diagnosis *diag)
-{
-	const struct cw_verdict *v = diag->v;
-
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (!has_whole_record(diag->s->snap, v->culprits[i].rank))
-			return CW_CONFIDENCE_LIKELY;
-	for (uint32_t i = 0; i < v->n_chain; i++)
-		if (!has_whole_record(diag->s->snap, v->chain[i].rank))
-			return CW_CONFIDENCE_LIKELY;
-	return CW_CONFIDENCE_CERTAIN;
-}
-
+/* Limits the confidence by what we know of the waits at the finding's gate. */
 static enum cw_confidence gate_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate;
@@ -127,22 +95,22 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE || diag->main->verdict_class == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
 	gate = &diag->s->g.gates[diag->main->gate];
-	/* A call that failed is seen without any progress of devices. */
+	/* We see that a call failed without any device's progress. */
 	if (gate->n_soft == gate->n_waiters && !diag->main->has_failed)
 		return CW_CONFIDENCE_POSSIBLE;
-	/* Nobody says that anybody has waited for long. */
+	/* We do not know whether any rank has waited for long. */
 	if (!gate->since_ns && !diag->main->is_proof)
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
-/* Members whose calls nobody has seen could turn a majority round. */
+/* Limits the confidence in a mismatch: members whose calls we lack could change the majority. */
 static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 {
 	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
-	/* NCCL refuses some versions side by side, and chooses algorithms by its variables. */
+	/* Different versions or variables need not hang: NCCL refuses only some of them. */
 	if (diag->main->setup && !al->is_proof)
 		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
 						     : CW_CONFIDENCE_LIKELY;
@@ -150,7 +118,7 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 		return CW_CONFIDENCE_POSSIBLE;
 	if (!al->knows_call)
 		return CW_CONFIDENCE_LIKELY;
-	/* That they differ is proven; which of two sides of one size is wrong, nothing says. */
+	/* The difference is proven, but not which of two equally large sides is wrong. */
 	if (al->majority == ALIGN_NO_SIDE)
 		return CW_CONFIDENCE_POSSIBLE;
 	return al->sides[al->majority].n_ranks > nranks / 2 ? CW_CONFIDENCE_CERTAIN
@@ -158,8 +126,8 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 }
 
 /*
- * A culprit has work on its device that does not get on: why it has not come may lie there, with
- * somebody its device waits for.
+ * True if a culprit has old work on its device that does not get on. The reason why the rank has
+ * not come may lie there, with another rank that its device waits for.
  */
 static bool is_held_by_device(const struct diagnosis *diag)
 {
@@ -177,7 +145,9 @@ static bool is_held_by_device(const struct diagnosis *diag)
 	return false;
 }
 
-/* When most members are missing, the few inside may be the ones in the wrong place. */
+/*
+ * Limits the confidence in never_entered: if most members are missing, the few inside may be wrong.
+ */
 static enum cw_confidence majority_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -193,30 +163,26 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 	return gate->n_missing_all > nranks / 2 ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
-/* Of what somebody launched together with the call, a part has not been seen. */
-static bool hides_a_launch(const struct cw_snap_comm *c)
-{
-	for (uint32_t m = 0; m < c->nranks; m++) {
-		const struct cw_op *op = c->members[m].pending;
-
-		if (op && (op->flags & CW_OPF_GROUPED) && !c->members[m].window)
-			return true;
-	}
-	return false;
-}
-
-/* Everybody is there, and nobody brought anything but the others did. */
+/*
+ * Limits the confidence in a call that all members entered: some member may wait for another op of
+ * its launch, or another kind of fault may hide in a blind spot.
+ */
 static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 {
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
+	bool is_full = diag->s->g.gates[diag->main->gate].n_waiters == c->nranks;
 
-	return diag->s->g.gates[diag->main->gate].n_waiters == c->nranks && !hides_a_launch(c) &&
-			       !(diag->v->blind_spots & CW_BLIND_OF_CALL)
-		       ? CW_CONFIDENCE_CERTAIN
-		       : CW_CONFIDENCE_LIKELY;
+	/* Without the member's window we know only one op of a grouped launch. */
+	for (uint32_t m = 0; m < c->nranks && is_full; m++) {
+		const struct cw_op *op = c->members[m].pending;
+
+		is_full = !op || !(op->flags & CW_OPF_GROUPED) || c->members[m].window;
+	}
+	return is_full && !(diag->v->blind_spots & CW_BLIND_OF_CALL) ? CW_CONFIDENCE_CERTAIN
+								     : CW_CONFIDENCE_LIKELY;
 }
 
-/* There is somebody to blame, and no two of them can have come one after the other. */
+/* True if there are culprits and all are one process, so that none came after another. */
 static bool is_one_process(const struct diagnosis *diag)
 {
 	const struct cw_snap_rank *ranks = diag->s->snap->ranks;
@@ -229,19 +195,9 @@ static bool is_one_process(const struct diagnosis *diag)
 	return v->n_culprits > 0;
 }
 
-/* Somebody's doing, or it may be: nobody saw who sent it. */
-static bool may_have_been_ended(const struct cw_snap_rank *r)
-{
-	const struct cw_ending end = { .liveness = r->liveness, .term_signal = r->term_signal };
-
-	if (r->liveness != CW_LIVE_KILLED || cw_ending_is_fault(&end) ||
-	    (r->flags & CW_RANKF_OOM_KILLED))
-		return false;
-	return r->end_by == CW_END_BY_UNKNOWN || r->end_by == CW_END_BY_PROCESS ||
-	       r->end_by == CW_END_BY_OUTSIDE;
-}
-
-/* A rank that nobody sees may have failed before, and a launcher have ended those that are named.
+/*
+ * True if a rank that we do not see may have failed first, and a launcher then ended a culprit: its
+ * signal came from another process, or we do not know its sender.
  */
 static bool may_follow_unseen(const struct diagnosis *diag)
 {
@@ -249,12 +205,21 @@ static bool may_follow_unseen(const struct diagnosis *diag)
 
 	if (snap->n_ranks >= snap->ranks_expected)
 		return false;
-	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
-		if (may_have_been_ended(&snap->ranks[diag->v->culprits[i].rank]))
+	for (uint32_t i = 0; i < diag->v->n_culprits; i++) {
+		const struct cw_snap_rank *r = &snap->ranks[diag->v->culprits[i].rank];
+		const struct cw_ending end = { .liveness = r->liveness,
+					       .term_signal = r->term_signal };
+
+		if (r->liveness == CW_LIVE_KILLED && !cw_ending_is_fault(&end) &&
+		    !(r->flags & CW_RANKF_OOM_KILLED) &&
+		    (r->end_by == CW_END_BY_UNKNOWN || r->end_by == CW_END_BY_PROCESS ||
+		     r->end_by == CW_END_BY_OUTSIDE))
 			return true;
+	}
 	return false;
 }
 
+/* Limits the confidence by the doubts that the verdict's class leaves. */
 static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
@@ -265,7 +230,7 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 			       ? diag->order_allows
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
-		/* Of several that time does not tell apart, nobody knows who was first. */
+		/* If several ends have the same time, we do not know which was first. */
 		return f->is_proof && f->is_first && is_one_process(diag) &&
 				       !may_follow_unseen(diag)
 			       ? CW_CONFIDENCE_CERTAIN
@@ -294,50 +259,51 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 	}
 }
 
-/* Other possible answers, or somebody else they wait for of whom too little is known. */
-static enum cw_confidence company_allows(const struct diagnosis *diag)
-{
-	if (diag->v->n_alternatives)
-		return CW_CONFIDENCE_LIKELY;
-	for (uint32_t i = 0; i < diag->n_related; i++)
-		if (diag->related[i]->verdict_class == CW_CLASS_UNKNOWN && !diag->main->is_proof)
-			return CW_CONFIDENCE_LIKELY;
-	return CW_CONFIDENCE_CERTAIN;
-}
-
-/* A culprit may be held up on its device, in a call of which nobody sees how far it is. */
-static enum cw_confidence unobserved_allows(const struct diagnosis *diag)
-{
-	if (diag->main->is_proof)
-		return CW_CONFIDENCE_CERTAIN;
-	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
-		if (engine_context_unobserved(diag->s, diag->v->culprits[i].rank) != CW_SNAP_NONE)
-			return CW_CONFIDENCE_POSSIBLE;
-	return CW_CONFIDENCE_CERTAIN;
-}
-
+/*
+ * Lists the blind spots, and sets the confidence to the lowest limit of all doubts: about the
+ * class, the gate, other answers, unobserved calls of culprits, and records with gaps.
+ */
 void certainty_judge(struct diagnosis *diag)
 {
-	enum cw_confidence most = company_allows(diag);
+	const struct engine_context *s = diag->s;
+	struct cw_verdict *v = diag->v;
+	enum cw_confidence most;
 
-	diag->v->blind_spots = find_blind_spots(diag->s);
-	most = lower(most, class_allows(diag));
-	most = lower(most, gate_allows(diag));
-	most = lower(most, unobserved_allows(diag));
-	diag->v->confidence = lower(most, records_allow(diag));
+	v->blind_spots = find_blind_spots(s);
+	most = lower(class_allows(diag), gate_allows(diag));
+	if (v->n_alternatives)
+		most = lower(most, CW_CONFIDENCE_LIKELY);
+	/* The ranks may also wait for another rank that we know too little about. */
+	for (uint32_t i = 0; i < diag->n_related && !diag->main->is_proof; i++)
+		if (diag->related[i]->verdict_class == CW_CLASS_UNKNOWN)
+			most = lower(most, CW_CONFIDENCE_LIKELY);
+	for (uint32_t i = 0; i < v->n_culprits; i++) {
+		uint32_t rank = v->culprits[i].rank;
+
+		/* The culprit's device may be held up in a call whose progress we do not see. */
+		if (!diag->main->is_proof && engine_context_unobserved(s, rank) != CW_SNAP_NONE)
+			most = lower(most, CW_CONFIDENCE_POSSIBLE);
+		if (!has_whole_record(s->snap, rank))
+			most = lower(most, CW_CONFIDENCE_LIKELY);
+	}
+	for (uint32_t i = 0; i < v->n_chain; i++)
+		if (!has_whole_record(s->snap, v->chain[i].rank))
+			most = lower(most, CW_CONFIDENCE_LIKELY);
+	v->confidence = most;
 }
 
 /* ---- windows ---- */
 
-/* It has not moved since its window was read. */
+/* True if we have the member's window, and the member has not moved since we read it. */
 static bool has_window(const struct cw_snap_member *m)
 {
-	/* Windows of recordings carry no time: they are all there will be. */
+	/* Windows of recordings carry no time, and we cannot get newer ones. */
 	if (!m->window_ns)
 		return m->window != NULL;
 	return m->window_ns >= m->progress_ns;
 }
 
+/* True if the member has a record and its node reports, so that we can fetch its window. */
 static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
 	uint32_t node;
@@ -348,7 +314,7 @@ static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_
 	return node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING;
 }
 
-/* Some member's window could be fetched and has not been. */
+/* True if we could fetch some member's current window and have not done so. */
 static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
@@ -362,7 +328,7 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 	return false;
 }
 
-/* An earlier window may hold others. */
+/* A window that we read earlier may hold other calls, so a window alone does not suffice. */
 bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 			   const struct call_hashes *h)
 {
@@ -370,7 +336,7 @@ bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 
 	for (uint32_t i = 0; i < c->nranks; i++) {
 		const struct cw_snap_member *m = &c->members[i];
-		bool has = m->window && !m->window_ns; /* of a recording: there is no more */
+		bool has = m->window && !m->window_ns; /* a recording has no more calls */
 
 		if (!can_be_fetched(snap, m))
 			continue;
@@ -383,18 +349,10 @@ bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 	return false;
 }
 
-static bool is_on_a_side(const struct alignment *al, uint32_t rank)
-{
-	for (uint32_t s = 0; s < al->n_sides; s++)
-		for (uint32_t i = 0; al->sides[s].has_op && i < al->sides[s].n_ranks; i++)
-			if (al->sides[s].ranks[i] == rank)
-				return true;
-	return false;
-}
-
 /*
- * Somebody has gone on from the call that differs: what it called there, only its window tells. In
- * a broadcast the ranks before the odd one in the ring are done, and it may be they who are many.
+ * True if some member has gone on from the differing call and only its window tells what it called
+ * there. In a broadcast the ranks before the odd one in the ring are done, and they may be the
+ * majority.
  */
 static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const struct alignment *al)
 {
@@ -404,36 +362,30 @@ static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const st
 		return false;
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		const struct cw_snap_member *member = &c->members[m];
+		bool is_known = false;
 
-		if (can_be_fetched(snap, member) && member->coll_entered > al->seq &&
-		    !has_window(member) && !is_on_a_side(al, member->rank))
+		if (!can_be_fetched(snap, member) || member->coll_entered <= al->seq ||
+		    has_window(member))
+			continue;
+		for (uint32_t s = 0; s < al->n_sides && !is_known; s++)
+			for (uint32_t i = 0; al->sides[s].has_op && i < al->sides[s].n_ranks; i++)
+				is_known = is_known || al->sides[s].ranks[i] == member->rank;
+		if (!is_known)
 			return true;
 	}
 	return false;
 }
 
+/* True if we may fetch windows to learn why the comm has more sends than receives, or fewer. */
 static bool has_uneven_messages(const struct cw_snapshot *snap, uint32_t comm)
 {
 	return snap->comms[comm].nranks <= MESSAGES_MAX_MEMBERS && messages_are_uneven(snap, comm);
 }
 
-/* Whoever waits in a launch of which only some ops are known may wait for anybody. */
-static void want_whole_launches(const struct engine_context *s, bool *wanted)
-{
-	for (uint32_t i = 0; i < s->g.n_gates; i++) {
-		const struct gate *gate = &s->g.gates[i];
-		bool is_old = gate->since_ns && s->snap->now_ns - gate->since_ns >=
-							s->snap->thresholds.window_after_ns;
-
-		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
-			wanted[gate->comm] = lacks_windows(s->snap, gate->comm);
-	}
-}
-
 /*
- * While nothing worse is known: what lies behind an uneven number of sends and receives. It is the
- * usual state of a pipeline, so one communicator is asked about at a time, in turn; and of one with
- * many members windows would cost too much.
+ * Returns the comm whose uneven numbers of sends and receives we look into now; CW_SNAP_NONE =
+ * none. Such numbers are usual in a pipeline. So we ask about one communicator at a time, in turn,
+ * and not about one with many members, whose windows would cost too much.
  */
 static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 {
@@ -449,6 +401,11 @@ static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 			return c;
 }
 
+/*
+ * Lists the comms whose windows could make the verdict surer: those with differing histories, on
+ * the chain, with launches of which we know a part, the verdict's own, and one with uneven
+ * messages.
+ */
 int certainty_list_wanted(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -469,8 +426,16 @@ int certainty_list_wanted(struct diagnosis *diag)
 	for (uint32_t i = 0; i < v->n_chain; i++)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
-	want_whole_launches(diag->s, wanted);
-	/* Of a call that is over for everybody, fresh windows tell only who called what. */
+	/* A rank in a launch of which we know only some ops may wait for any rank. */
+	for (uint32_t i = 0; i < diag->s->g.n_gates; i++) {
+		const struct gate *gate = &diag->s->g.gates[i];
+		bool is_old = gate->since_ns &&
+			      snap->now_ns - gate->since_ns >= snap->thresholds.window_after_ns;
+
+		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
+			wanted[gate->comm] = lacks_windows(snap, gate->comm);
+	}
+	/* If all members have completed the call, fresh windows tell only who called what. */
 	if (v->comm != CW_SNAP_NONE && !wanted[v->comm])
 		wanted[v->comm] = v->waiting_since_ns ? lacks_windows(snap, v->comm)
 						      : lacks_a_side(snap, v->comm,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of the waiting, and what is the matter at each.
+ * The ends of the wait-for graph, and the trouble at each.
  *
- * Following who waits for whom ends in one of four ways: at a rank that is missing somewhere and
- * waits nowhere itself; at a gate at which everybody has come and which does not open; at a gate
- * where the missing members are not visible; or nowhere, because the path is a cycle. To these come
- * the comms whose members made different calls, or whose messages do not fit, whether or not
- * anybody waits because of it.
+ * A path through the graph has one of four ends. It ends at a rank that is missing at some gate and
+ * waits at no gate itself. It ends at a gate at which all members have come and that does not open.
+ * It ends at a gate whose missing members are not visible. Or it has no end, because it is a cycle.
+ * We add the comms whose members made different calls or whose messages do not fit, even if no rank
+ * waits because of that.
  */
 #include "analysis/culprit/culprit.h"
 
@@ -21,20 +21,22 @@
 #include "model/death.h"
 #include "record/record_layout.h"
 
-/* Within this time several deaths are one event; a second one later does not explain the first. */
+/* Deaths within this time are one event. A later death does not explain the first. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
-/* What differed so long ago and held up nobody since is not why a call does not open now. */
+/* A call that differed this long ago, and held up no rank since, does not keep a call shut now. */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
-/* A call that does not open shows that after so long at the earliest: of shorter ones two
- * evaluations may see the same. */
+/* Two evaluations may see the same slow call. So a call counts as shut after this time at least. */
 #define DISPLACED_SEEN_NS (INT64_C(2) * 1000000000)
-/* After this time every record of a dead rank has been read once more. */
+/* The daemon has read each record of a dead rank once more within this time. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
-/* No launcher grants more to those whom it asked to end. */
+/* No launcher grants its processes more time between a request to end and SIGKILL. */
 #define GRACE_NS (INT64_C(60) * 1000000000)
 
-/* Nobody who ends a job makes its ranks end like that: it is the kernel's word. */
+/*
+ * True if the kernel's facts show that the rank failed by itself: a job that is being ended does
+ * not make its ranks end like that.
+ */
 static bool has_failed(const struct cw_snap_rank *r)
 {
 	if (r->flags & CW_RANKF_OOM_KILLED)
@@ -48,6 +50,7 @@ static bool has_failed(const struct cw_snap_rank *r)
 	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
 }
 
+/* Counts the ranks that ended, and notes whether one process had them all and when they ended. */
 static void count_ended(struct engine_context *s)
 {
 	const struct cw_snap_rank *one = NULL;
@@ -69,6 +72,7 @@ static void count_ended(struct engine_context *s)
 	}
 }
 
+/* True if the rank aborted without a signal from another process, as far as we know. */
 static bool has_aborted(const struct cw_snap_rank *r)
 {
 	return r->liveness == CW_LIVE_KILLED && r->term_signal == SIGABRT &&
@@ -76,8 +80,9 @@ static bool has_aborted(const struct cw_snap_rank *r)
 }
 
 /*
- * Those that aborted in a call that they had long waited in. That is what a job's own watchdog does
- * to whoever waits, never to whom it waits for: others that miss them wait for the same.
+ * Notes the ranks that aborted in a call in which they had waited for long. A job's own watchdog
+ * aborts ranks that wait, and never the rank that they wait for. So other ranks that miss them wait
+ * for the same culprit.
  */
 static int find_who_gave_up(struct engine_context *s)
 {
@@ -104,7 +109,7 @@ static int find_who_gave_up(struct engine_context *s)
 	return 0;
 }
 
-/* Of several failures at once any may be the first. */
+/* True if the rank failed first, or together with the first: then either may be the first. */
 static bool failed_with_first(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -116,8 +121,8 @@ static bool failed_with_first(const struct engine_context *s, uint32_t rank)
 }
 
 /*
- * It seems to have failed by itself, and nobody has seen that nothing asked it to: an exit with an
- * error without the kernel's word, or an abort, which a job that is cancelled may end with as well.
+ * True if the rank seems to have failed by itself, but may have been asked to end: it exited with
+ * an error and without kernel facts, or it aborted, which a cancelled job may do, too.
  */
 static bool seems_failed(const struct engine_context *s, uint32_t rank)
 {
@@ -132,6 +137,9 @@ static bool seems_failed(const struct engine_context *s, uint32_t rank)
 	       r->end_by == CW_END_BY_UNKNOWN && !cw_ending_is_asked(&end);
 }
 
+/*
+ * Returns the earliest failed rank; unless is_known, also of ranks that only seem to have failed.
+ */
 static uint32_t find_earliest(const struct engine_context *s, bool is_known)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -148,57 +156,41 @@ static uint32_t find_earliest(const struct engine_context *s, bool is_known)
 	return first;
 }
 
-/* Nobody ended surely before it; of those that failed with it, it need not be the first. */
-static bool is_failure_first(const struct engine_context *s, uint32_t first)
-{
-	const struct cw_snapshot *snap = s->snap;
-
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
-		    death_order_is_before(&snap->ranks[i], &snap->ranks[first]))
-			return false;
-	return true;
-}
-
-/* It ended alone before all others, and no launcher is gone: nobody was asking for an end. */
-static bool is_surely_first(const struct engine_context *s, uint32_t first)
-{
-	const struct cw_snapshot *snap = s->snap;
-
-	for (uint32_t i = 0; i < snap->n_ranks; i++) {
-		const struct cw_snap_rank *r = &snap->ranks[i];
-
-		if (cw_snap_rank_shares_process(&snap->ranks[first], r))
-			continue;
-		if (cw_liveness_is_dead(r->liveness)
-			    ? !death_order_is_before(&snap->ranks[first], r)
-			    : r->flags & CW_RANKF_SHUTDOWN)
-			return false;
-	}
-	return true;
-}
-
 /*
- * One rank fails, and its launcher ends the others of its node: that is no shutdown, for those on
- * other nodes hear of it late, or never.
+ * Finds the rank whose failure is the first end of the job, so that the later ends follow from it:
+ * a launcher ends the other ranks of its node after a failure. That is no shutdown, because ranks
+ * of other nodes hear of the failure late or never.
  */
 static void find_failed_first(struct engine_context *s)
 {
+	const struct cw_snap_rank *ranks = s->snap->ranks;
 	uint32_t known = find_earliest(s, true), seeming = find_earliest(s, false);
+	bool is_known_first = known != CW_SNAP_NONE, is_seeming_first = seeming != CW_SNAP_NONE;
 
-	s->failed_first = CW_SNAP_NONE;
-	if (known != CW_SNAP_NONE && is_failure_first(s, known))
-		s->failed_first = known;
-	else if (seeming != CW_SNAP_NONE && is_surely_first(s, seeming))
-		s->failed_first = seeming;
+	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
+		bool is_dead = cw_liveness_is_dead(ranks[i].liveness);
+
+		/* No rank may have ended surely before a known failure. */
+		if (is_known_first && is_dead && death_order_is_before(&ranks[i], &ranks[known]))
+			is_known_first = false;
+		/*
+		 * A seeming failure must come surely before all other ends, and no launcher may
+		 * be gone: then no process was asking for an end.
+		 */
+		if (is_seeming_first && !cw_snap_rank_shares_process(&ranks[seeming], &ranks[i]) &&
+		    (is_dead ? !death_order_is_before(&ranks[seeming], &ranks[i])
+			     : (ranks[i].flags & CW_RANKF_SHUTDOWN) != 0))
+			is_seeming_first = false;
+	}
+	s->failed_first = is_known_first ? known : is_seeming_first ? seeming : CW_SNAP_NONE;
 	for (uint32_t i = 0; s->failed_first != CW_SNAP_NONE && i < s->snap->n_ranks; i++)
-		s->n_failed_first += i == s->failed_first ||
-				     (failed_with_first(s, i) &&
-				      !cw_snap_rank_shares_process(&s->snap->ranks[s->failed_first],
-								   &s->snap->ranks[i]));
+		s->n_failed_first +=
+			i == s->failed_first ||
+			(failed_with_first(s, i) &&
+			 !cw_snap_rank_shares_process(&ranks[s->failed_first], &ranks[i]));
 }
 
-/* ---- a rank that is missing and waits nowhere ---- */
+/* ---- a rank that is missing and waits at no gate ---- */
 
 static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 {
@@ -214,19 +206,7 @@ static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 	}
 }
 
-/* A second death within half a minute may be a shutdown: then time must tell. */
-static bool died_alone(const struct engine_context *s)
-{
-	return s->has_one_ended || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
-}
-
-/* Its record was read after its death, so nothing can have been added to it. */
-static bool record_is_final(const struct engine_context *s, const struct cw_snap_rank *r)
-{
-	return r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
-}
-
-/* It certainly had not completed what the gate waits for. */
+/* True if the rank had certainly not completed the call that the gate waits for. */
 static bool had_not_completed(const struct engine_context *s, uint32_t rank,
 			      const struct gate *gate)
 {
@@ -243,7 +223,9 @@ static bool had_not_completed(const struct engine_context *s, uint32_t rank,
 	return (member->known & CW_KNOWN_ENTERED) && member->coll_entered < gate->seq;
 }
 
-/* However many ended with it: nobody who takes a job down makes its ranks end like that. */
+/*
+ * True if the rank ended by its own fault: a job that is being ended does not end ranks like that.
+ */
 static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -252,8 +234,8 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 }
 
 /*
- * Another of its node had given up before: its launcher asks the others to end, and kills who has
- * not within a time that it grants them, to save what they have.
+ * True if SIGKILL ended the rank soon after a rank of its node had given up. A launcher then asks
+ * its other processes to end, and kills those that are not gone after a grace period.
  */
 static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t rank)
 {
@@ -274,9 +256,9 @@ static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t ran
 }
 
 /*
- * The others wait in a call of which the rank got an error. The error is why the rank does not
- * come, and no later act of the rank changes that. An error that may follow from a peer's loss
- * proves nothing: is_late.
+ * Notes that NCCL returned an error to the rank in a call in which other ranks wait. The rank does
+ * not come because of this error, whatever it does later. An error that may follow from a peer's
+ * loss proves nothing (is_late).
  */
 static void note_failed(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
@@ -296,6 +278,10 @@ static void note_failed(const struct engine_context *s, uint32_t rank, struct fi
 	f->is_late = !death_order_is_own_failure(s, at, rank, &call);
 }
 
+/*
+ * Describes the death of a missing rank, and whether the death is the first and a proof. Returns
+ * false if the rank ended in a shutdown of the job, so that its end explains nothing.
+ */
 static bool classify_dead(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -304,33 +290,29 @@ static bool classify_dead(const struct engine_context *s, uint32_t rank, struct 
 	bool was_asked = r->flags & CW_RANKF_SHUTDOWN ||
 			 (s->has_given_up && s->has_given_up[rank]) ||
 			 ended_after_who_gave_up(s, rank);
+	bool is_record_final, died_alone;
 
 	if (!is_first && ((was_asked && engine_context_may_be_ending(s)) ||
 			  (!ended_by_itself(s, rank) && engine_context_is_ending(s))))
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
+	/* A second death within half a minute may be part of a shutdown; then we wait. */
+	died_alone = s->has_one_ended || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
 	f->is_first = has_own_failure || (is_first && s->n_failed_first == 1) ||
-		      (!was_asked && died_alone(s));
-	/* That several failed is no less a failure: only who was first is not known. */
+		      (!was_asked && died_alone);
+	/* If we read the record after the death, the rank has added nothing to it since. */
+	is_record_final =
+		r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
+	/* If several ranks failed, a failure is still proven, but not which came first. */
 	f->is_proof = ((is_first && has_failed(r)) ||
 		       (!was_asked && (f->is_first || ended_by_itself(s, rank)))) &&
-		      record_is_final(s, r) && had_not_completed(s, rank, &s->g.gates[f->gate]);
+		      is_record_final && had_not_completed(s, rank, &s->g.gates[f->gate]);
 	f->is_proof = f->is_proof || has_own_failure;
 	return true;
 }
 
-static bool left_comm(const struct engine_context *s, uint32_t rank, const struct gate *gate,
-		      enum cw_detail *ret_how)
-{
-	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
-	uint32_t state =
-		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
-
-	*ret_how = state == CW_COMM_DESTROYED ? CW_DETAIL_DESTROYED : CW_DETAIL_ABORTED;
-	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED;
-}
-
+/* True if the device has not reached the rank's op that the gate waits for, or one before it. */
 static bool is_behind(const struct engine_context *s, uint32_t rank, const struct gate *gate)
 {
 	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
@@ -339,54 +321,24 @@ static bool is_behind(const struct engine_context *s, uint32_t rank, const struc
 	if (m == CW_SNAP_NONE)
 		return false;
 	p = position_of(s->snap, &s->snap->comms[gate->comm].members[m]);
-	/* An op before it holds it up as well, which others may have completed without this rank.
-	 */
+	/* The other members may have completed an earlier op without this rank. */
 	return (p.flags & POS_BEHIND) &&
 	       (gate->kind == GATE_P2P || (p.op->coll_seq && p.op->coll_seq <= gate->seq));
 }
 
 /*
- * Somebody waits for an op of the rank that its device does not come to, on whatever comm: the host
- * may be outside all the others because it waits for that device.
+ * Decides why a live rank has not come: its call failed, its process is held, it left the comm, its
+ * device is stuck before the op, or its host is in another call or outside of NCCL.
  */
-static bool find_behind(const struct engine_context *s, uint32_t rank, uint32_t *ret_gate)
-{
-	for (uint32_t i = s->g.miss_start[rank]; i < s->g.miss_start[rank + 1]; i++)
-		if (is_behind(s, rank, &s->g.gates[s->g.misses[i]])) {
-			*ret_gate = s->g.misses[i];
-			return true;
-		}
-	return false;
-}
-
-/*
- * Its device has long not come to some op of the rank, in whatever comm: others may have completed
- * that one without it (the root of a broadcast does), and wait for it behind.
- */
-static bool is_held_by_device(const struct engine_context *s, uint32_t rank)
-{
-	const struct cw_op *op = s->g.behind[rank];
-
-	return op && op->enter_ns &&
-	       s->snap->now_ns - op->enter_ns >= s->snap->thresholds.stall_min_ns;
-}
-
-static void note_held(const struct engine_context *s, uint32_t rank, struct finding *f)
-{
-	const struct gate *gate = &s->g.gates[f->gate];
-	uint32_t comm = s->g.behind_comm[rank];
-
-	if (!s->g.behind[rank] ||
-	    (comm == gate->comm && gate->op && s->g.behind[rank]->coll_seq == gate->seq))
-		return;
-	f->held = s->g.behind[rank];
-	f->held_comm = comm;
-}
-
 static void classify_alive(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	const struct gate *gate = &s->g.gates[f->gate];
+	const struct cw_op *behind = s->g.behind[rank];
+	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
+	uint32_t state =
+		m == CW_SNAP_NONE ? CW_COMM_READY : s->snap->comms[gate->comm].members[m].state;
+	bool is_device_stuck;
 
 	if (f->has_failed) {
 		f->verdict_class = CW_CLASS_INIT_STUCK;
@@ -401,14 +353,43 @@ static void classify_alive(const struct engine_context *s, uint32_t rank, struct
 		f->verdict_class = CW_CLASS_INIT_STUCK;
 	if (cw_rank_held_by(r)) {
 		f->detail = cw_rank_held_by(r);
-	} else if (left_comm(s, rank, gate, &f->detail)) {
-		;
-	} else if (f->verdict_class == CW_CLASS_INIT_STUCK) {
+		return;
+	}
+	if (state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED) {
+		f->detail = state == CW_COMM_DESTROYED ? CW_DETAIL_DESTROYED : CW_DETAIL_ABORTED;
+		return;
+	}
+	if (f->verdict_class == CW_CLASS_INIT_STUCK) {
 		f->detail = blocked_collective_host_detail(gate->op_kind);
-	} else if (is_behind(s, rank, gate) || find_behind(s, rank, &f->gate) ||
-		   is_held_by_device(s, rank)) {
+		return;
+	}
+	is_device_stuck = is_behind(s, rank, gate);
+	/*
+	 * Other ranks may wait, on another comm, for an op that the rank's device does not reach.
+	 * The host is then outside of the other calls because it waits for that device.
+	 */
+	for (uint32_t i = s->g.miss_start[rank]; !is_device_stuck && i < s->g.miss_start[rank + 1];
+	     i++)
+		if (is_behind(s, rank, &s->g.gates[s->g.misses[i]])) {
+			f->gate = s->g.misses[i];
+			is_device_stuck = true;
+		}
+	/*
+	 * Or the device has not reached some op for long, in any comm. Other members may have
+	 * completed that op without this rank, as the root of a broadcast does. They wait for the
+	 * rank in a later call.
+	 */
+	if (!is_device_stuck)
+		is_device_stuck =
+			behind && behind->enter_ns &&
+			s->snap->now_ns - behind->enter_ns >= s->snap->thresholds.stall_min_ns;
+	if (is_device_stuck) {
 		gate = &s->g.gates[f->gate];
-		note_held(s, rank, f);
+		if (behind && (s->g.behind_comm[rank] != gate->comm || !gate->op ||
+			       behind->coll_seq != gate->seq)) {
+			f->held = behind;
+			f->held_comm = s->g.behind_comm[rank];
+		}
 		f->verdict_class = CW_CLASS_DEVICE_STALLED;
 		f->detail = CW_DETAIL_NONE;
 		f->comm = gate->comm;
@@ -421,18 +402,9 @@ static void classify_alive(const struct engine_context *s, uint32_t rank, struct
 	}
 }
 
-/* That would be why the host has not come, or the stream not got there. */
-static bool may_be_held_unseen(const struct engine_context *s, const struct finding *f)
-{
-	uint32_t unobserved = engine_context_unobserved(s, f->rank);
-
-	return unobserved != CW_SNAP_NONE && !f->has_failed &&
-	       (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm);
-}
-
 /*
- * Others of the comm have completed calls that the rank entered after its node was last heard, and
- * long after: it is the node's daemon that cannot be reached, its ranks worked on.
+ * True if other members have completed calls that the rank entered after its node's last digest,
+ * and long after it. The rank has then worked on, and only its node's daemon is unreachable.
  */
 static bool has_outlived_its_daemon(const struct engine_context *s, const struct finding *f)
 {
@@ -459,13 +431,16 @@ static bool has_outlived_its_daemon(const struct engine_context *s, const struct
 	return false;
 }
 
-/* False: it is no culprit after all. */
+/*
+ * Describes why the missing rank does not come. Returns false if the rank is no culprit after all.
+ */
 static bool classify_rank(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
 	uint32_t node_state =
 		r->node < s->snap->n_nodes ? s->snap->nodes[r->node].state : CW_NODE_REPORTING;
 	const struct gate *gate;
+	uint32_t unobserved;
 
 	f->gate = engine_context_gate_of(s, rank);
 	gate = &s->g.gates[f->gate];
@@ -501,7 +476,10 @@ static bool classify_rank(const struct engine_context *s, uint32_t rank, struct 
 		return true;
 	default:
 		classify_alive(s, rank, f);
-		if (may_be_held_unseen(s, f)) {
+		/* An unobserved op may hold up the host, or the stream before the op. */
+		unobserved = engine_context_unobserved(s, rank);
+		if (unobserved != CW_SNAP_NONE && !f->has_failed &&
+		    (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm)) {
 			f->verdict_class = CW_CLASS_UNKNOWN;
 			f->detail = CW_DETAIL_PROGRESS_UNTRACKED;
 		}
@@ -511,22 +489,9 @@ static bool classify_rank(const struct engine_context *s, uint32_t rank, struct 
 
 /* ---- comms whose members made different calls ---- */
 
-/* All members are known to be beyond the call: whatever they wait for now, it is not that. */
-static bool all_completed(const struct engine_context *s, uint32_t comm, uint64_t seq)
-{
-	const struct cw_snap_comm *c = &s->snap->comms[comm];
-
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank == CW_SNAP_NONE ||
-		    !(c->members[m].known & CW_KNOWN_COMPLETED) ||
-		    c->members[m].coll_completed < seq)
-			return false;
-	return true;
-}
-
 /*
- * Seen from the host only, a rank stands in its newest call whenever one looks: it waits there only
- * if that lasts.
+ * True if ranks really wait at the gate. If we see a rank from the host only, each reading finds it
+ * in its newest call. It waits there only if that lasts.
  */
 static bool is_waited_at(const struct engine_context *s, const struct gate *gate)
 {
@@ -535,21 +500,10 @@ static bool is_waited_at(const struct engine_context *s, const struct gate *gate
 		s->snap->now_ns - gate->since_ns >= s->snap->thresholds.stall_min_ns);
 }
 
-/* Its call of this number, alone; NULL = it is not at hand, or was made in a group. */
-static const struct cw_op *lone_call(const struct cw_snap_member *m, uint64_t seq)
-{
-	const struct cw_op *ops[] = { m->pending, m->last };
-
-	for (unsigned i = 0; i < 2 && m->rank != CW_SNAP_NONE; i++)
-		if (ops[i] && position_is_step(ops[i]) && ops[i]->coll_seq == seq &&
-		    !(ops[i]->flags & CW_OPF_GROUPED))
-			return ops[i];
-	return NULL;
-}
-
 /*
- * Those who have come there made calls of different kinds. After a call that one of them left out,
- * the next few may still go through, each taking the data of another.
+ * True if the members that have come to the gate made calls of different kinds there. After one
+ * member has left out a call, the next few calls may still go through, each with the data of
+ * another. We compare calls outside of groups that are a member's pending or last op.
  */
 static bool differs_there(const struct engine_context *s, const struct gate *gate)
 {
@@ -557,8 +511,13 @@ static bool differs_there(const struct engine_context *s, const struct gate *gat
 	const struct cw_op *first = NULL;
 
 	for (uint32_t m = 0; m < c->nranks; m++) {
-		const struct cw_op *op = lone_call(&c->members[m], gate->seq);
+		const struct cw_op *ends[] = { c->members[m].pending, c->members[m].last };
+		const struct cw_op *op = NULL;
 
+		for (unsigned k = 0; k < 2 && !op && c->members[m].rank != CW_SNAP_NONE; k++)
+			if (ends[k] && position_is_step(ends[k]) &&
+			    ends[k]->coll_seq == gate->seq && !(ends[k]->flags & CW_OPF_GROUPED))
+				op = ends[k];
 		if (op && first && (op->kind != first->kind || op->root != first->root))
 			return true;
 		first = op ? op : first;
@@ -566,14 +525,10 @@ static bool differs_there(const struct engine_context *s, const struct gate *gat
 	return false;
 }
 
-/* What moved the same bytes the same way leaves nothing behind: a type of that size, an operator.
+/*
+ * Finds, per comm, the gate with the oldest wait at or after the call that differs; CW_SNAP_NONE =
+ * no rank waits because of it. NULL = out of memory.
  */
-static bool moves_alike(const struct cw_op *a, const struct cw_op *b)
-{
-	return a->kind == b->kind && a->root == b->root && a->bytes == b->bytes;
-}
-
-/* The oldest wait at or after the differing call; CW_SNAP_NONE = nobody waits because of it. */
 static uint32_t *oldest_gates(struct engine_context *s)
 {
 	uint32_t *oldest = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_comms);
@@ -597,9 +552,9 @@ static uint32_t *oldest_gates(struct engine_context *s)
 }
 
 /*
- * Where all are through the call that differs, the oldest wait at which those who have come differ
- * still, or CW_SNAP_NONE. It need not be the oldest of all: by a call that was made twice the
- * histories are apart from there on, and calls of one kind in between meet and go through.
+ * Returns the gate with the oldest wait at which the members' calls differ, if all members have
+ * completed the first call that differs; CW_SNAP_NONE = none. An older wait may exist: if a member
+ * made a call twice, all later calls are shifted, and those of the same kind meet and go through.
  */
 static uint32_t differing_gate(const struct engine_context *s, uint32_t comm)
 {
@@ -619,21 +574,9 @@ static uint32_t differing_gate(const struct engine_context *s, uint32_t comm)
 	return oldest;
 }
 
-/* When somebody made the call that differs; INT64_MAX = not known. */
-static int64_t differed_ns(const struct alignment *al)
-{
-	int64_t ns = INT64_MAX;
-
-	for (uint32_t i = 0; i < al->n_sides; i++)
-		if (al->sides[i].has_op && al->sides[i].op.enter_ns &&
-		    al->sides[i].op.enter_ns < ns)
-			ns = al->sides[i].op.enter_ns;
-	return ns;
-}
-
 /*
- * After what time a call to which all have come does not open, where something was displaced
- * before: after several times of what calls of the communicator take, as far as they have a rhythm.
+ * Returns how long a call that all members entered must stand until we call it shut, if an earlier
+ * call displaced data: several times the usual interval of the comm's calls, as far as we know it.
  */
 static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 {
@@ -644,7 +587,7 @@ static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		int64_t interval_ns = c->members[m].interval_ns;
 
-		/* Divided, not multiplied: the interval is untrusted and may be enormous. */
+		/* We divide because the interval is untrusted: a product could overflow. */
 		if (interval_ns <= 0 || !t->stall_factor ||
 		    interval_ns > t->stall_min_ns / t->stall_factor)
 			return t->stall_min_ns;
@@ -655,25 +598,38 @@ static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 }
 
 /*
- * What one member sent there and another did not take is still in the communicator's buffers, and
- * each later call takes what belongs to the one before, until one gets nothing: so a call that does
- * not open though everybody has come is held up by the one that differed, which all have completed.
- * That it does not open takes time to see, and what has gone on for long has got over it. The
- * oldest such wait, or CW_SNAP_NONE.
+ * Returns the gate with the oldest wait behind displaced data; CW_SNAP_NONE = none. If calls
+ * differ, the data that one member sent and no other took stay in the communicator's buffers. Each
+ * later call takes data that belong to the call before it, until one call gets none. So the call
+ * that differed keeps a later call shut, although all members have completed the one and entered
+ * the other. We see only after some time that a call is shut. A comm that has worked for long since
+ * the difference has got over it.
  */
 static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 {
 	const struct alignment *al = &s->alignments[comm];
-	int64_t differed = differed_ns(al);
-	int64_t within_ns =
-		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
-	int64_t after_ns = displaced_after_ns(s->snap, comm);
+	int64_t differed = INT64_MAX; /* when the first member made its call; INT64_MAX = unknown */
+	int64_t within_ns, after_ns = displaced_after_ns(s->snap, comm);
 	uint32_t oldest = CW_SNAP_NONE;
 	bool is_displaced = false;
 
-	for (uint32_t i = 1; al->is_proof && al->knows_call && i < al->n_sides; i++)
-		is_displaced = is_displaced || (al->sides[i].has_op &&
-						!moves_alike(&al->sides[0].op, &al->sides[i].op));
+	for (uint32_t i = 0; i < al->n_sides; i++)
+		if (al->sides[i].has_op && al->sides[i].op.enter_ns &&
+		    al->sides[i].op.enter_ns < differed)
+			differed = al->sides[i].op.enter_ns;
+	within_ns =
+		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
+	/*
+	 * Calls that move the same bytes the same way, with another type or operator, displace
+	 * none.
+	 */
+	for (uint32_t i = 1; al->is_proof && al->knows_call && i < al->n_sides; i++) {
+		const struct cw_op *a = &al->sides[0].op, *b = &al->sides[i].op;
+
+		is_displaced = is_displaced ||
+			       (al->sides[i].has_op &&
+				(a->kind != b->kind || a->root != b->root || a->bytes != b->bytes));
+	}
 	for (uint32_t i = 0; is_displaced && i < s->g.n_gates; i++) {
 		const struct gate *gate = &s->g.gates[i];
 
@@ -688,19 +644,27 @@ static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 	return oldest;
 }
 
-/* Of a call that all are through: the wait that comes of it, or CW_SNAP_NONE. */
-static uint32_t gate_behind(const struct engine_context *s, uint32_t comm)
-{
-	uint32_t gate = differing_gate(s, comm);
-
-	return gate != CW_SNAP_NONE ? gate : displaced_gate(s, comm);
-}
-
+/*
+ * Describes the comm's differing calls. `gate` is the oldest gate behind them; CW_SNAP_NONE = none.
+ * If all members have completed the call, they wait for something else now, and we search for a
+ * wait that follows from it.
+ */
 static void classify_mismatch(const struct engine_context *s, uint32_t comm, uint32_t gate,
 			      struct finding *f)
 {
 	const struct alignment *al = &s->alignments[comm];
+	const struct cw_snap_comm *c = &s->snap->comms[comm];
+	bool all_completed = true;
 
+	for (uint32_t m = 0; m < c->nranks && gate != CW_SNAP_NONE && all_completed; m++)
+		all_completed = c->members[m].rank != CW_SNAP_NONE &&
+				(c->members[m].known & CW_KNOWN_COMPLETED) &&
+				c->members[m].coll_completed >= al->seq;
+	if (gate != CW_SNAP_NONE && all_completed) {
+		gate = differing_gate(s, comm);
+		if (gate == CW_SNAP_NONE)
+			gate = displaced_gate(s, comm);
+	}
 	*f = (struct finding){ .verdict_class = CW_CLASS_MISMATCH,
 			       .detail = al->detail,
 			       .is_proof = al->is_proof,
@@ -713,11 +677,11 @@ static void classify_mismatch(const struct engine_context *s, uint32_t comm, uin
 			       .since_ns = gate == CW_SNAP_NONE ? 0 : s->g.gates[gate].since_ns };
 }
 
-/* ---- messages that do not fit, and hold up nobody ---- */
+/* ---- messages that do not fit and hold up no rank ---- */
 
 /*
- * A proof of what is wrong with the data where sizes differ. What was left over at the end is
- * known, and is no more than that: nobody is the worse for it.
+ * Finds the fault of the comm's messages. Different sizes prove that data are wrong. A message that
+ * is left over at the end is a fact and no proof: it did no harm.
  */
 static int find_messages(struct engine_context *s, uint32_t comm, struct finding *f,
 			 bool *ret_found)
@@ -743,18 +707,9 @@ static int find_messages(struct engine_context *s, uint32_t comm, struct finding
 /* ---- all of them ---- */
 
 /*
- * Its node reports, and has said nothing of this rank for long: a daemon that has just come back
- * and has not found the rank's record again.
- */
-static bool is_passed_over(const struct cw_snapshot *snap, const struct cw_snap_rank *r)
-{
-	return snap->nodes[r->node].last_digest_ns - r->sampled_ns >
-	       snap->thresholds.node_silent_ns;
-}
-
-/*
- * What is not reported any more shows how a rank stood. That it was in a call to which everybody
- * has come says nothing: it will have left it long ago.
+ * True if a waiter of the gate is still reported. A rank without reports may have stood in a call
+ * that all members had entered, but it will have left that call long ago. A node that reports may
+ * still have passed over the rank: its daemon came back and has not found the rank's record again.
  */
 static bool is_seen_shut(const struct engine_context *s, const struct gate *gate)
 {
@@ -763,33 +718,20 @@ static bool is_seen_shut(const struct engine_context *s, const struct gate *gate
 	for (uint32_t i = 0; i < gate->n_waiters; i++) {
 		const struct cw_snap_rank *r = &snap->ranks[gate->waiters[i]];
 
-		if (r->node >= snap->n_nodes ||
-		    (snap->nodes[r->node].state == CW_NODE_REPORTING && !is_passed_over(snap, r)))
+		if (r->node >= snap->n_nodes)
+			return true;
+		if (snap->nodes[r->node].state == CW_NODE_REPORTING &&
+		    snap->nodes[r->node].last_digest_ns - r->sampled_ns <=
+			    snap->thresholds.node_silent_ns)
 			return true;
 	}
 	return false;
 }
 
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Nothing moves there, as long as somebody waits. */
-static bool is_stuck(const struct engine_context *s, const struct finding *f)
-{
-	const struct cw_snapshot *snap = s->snap;
-
-	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED ||
-	    f->detail == CW_DETAIL_FROZEN)
-		return false;
-	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
-	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)
-		return true;
-	return snap->now_ns - max_ns(snap->ranks[f->rank].host_activity_ns, f->since_ns) >=
-	       snap->thresholds.no_progress_after_ns;
-}
-
+/*
+ * Returns how much attention the finding deserves. It is stuck if nothing moves there while ranks
+ * wait: there is no culprit that could move, or the culprit shows no host activity.
+ */
 static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -797,6 +739,7 @@ static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 				   ? snap->thresholds.in_collective_ns
 				   : snap->thresholds.stall_min_ns;
 	bool is_old = f->since_ns && snap->now_ns - f->since_ns >= patience;
+	int64_t moved_ns;
 
 	if (f->messages)
 		return TIER_SILENT_PROOF;
@@ -804,7 +747,17 @@ static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 		return f->gate == CW_SNAP_NONE ? TIER_SILENT_PROOF : TIER_PROOF;
 	if (!is_old)
 		return TIER_FRESH;
-	return is_stuck(s, f) ? TIER_STUCK : TIER_OLD;
+	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED ||
+	    f->detail == CW_DETAIL_FROZEN)
+		return TIER_OLD;
+	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
+	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)
+		return TIER_STUCK;
+	moved_ns = snap->ranks[f->rank].host_activity_ns;
+	if (moved_ns < f->since_ns)
+		moved_ns = f->since_ns;
+	return snap->now_ns - moved_ns >= snap->thresholds.no_progress_after_ns ? TIER_STUCK
+										: TIER_OLD;
 }
 
 static void keep(struct engine_context *s, struct finding *f)
@@ -814,8 +767,8 @@ static void keep(struct engine_context *s, struct finding *f)
 }
 
 /*
- * Ranks whose calls failed. Such a rank holds up the others even where it waits itself: it waits
- * for them in its next call, and they wait for it in the call that failed.
+ * Notes the ranks whose calls failed. Such a rank holds up the others even if it waits itself: it
+ * waits for them in its next call, and they wait for it in the call that failed.
  */
 static int find_failed_calls(struct engine_context *s)
 {
@@ -835,8 +788,8 @@ static int find_failed_calls(struct engine_context *s)
 }
 
 /*
- * By component: its circle closes by a wait for a call that failed, so none of its waits can end by
- * another. NULL = out of memory.
+ * Notes, per component, whether a wait for a failed call closes its cycle, so that no wait of the
+ * cycle can end because of another. NULL = out of memory.
  */
 static bool *cycles_closed_by_failure(struct engine_context *s)
 {
@@ -874,8 +827,6 @@ int culprit_find_all(struct engine_context *s)
 	find_failed_first(s);
 	for (uint32_t c = 0; c < s->snap->n_comms; c++)
 		if (s->alignments[c].seq) {
-			if (oldest[c] != CW_SNAP_NONE && all_completed(s, c, s->alignments[c].seq))
-				oldest[c] = gate_behind(s, c);
 			classify_mismatch(s, c, oldest[c], &f);
 			keep(s, &f);
 		}

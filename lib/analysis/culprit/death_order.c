@@ -123,8 +123,10 @@ static struct end end_of(const struct engine_context *s, const struct finding *f
 	return f->has_failed && f->failed_ns ? end_of_call(r, f->failed_ns) : end_of_rank(r);
 }
 
-/* The part of the job that the end matters to; CW_SNAP_NONE = it is none, or its instant is not
- * known. */
+/*
+ * The part of the job that the end matters to; CW_SNAP_NONE = it is none, or its instant is not
+ * known.
+ */
 static uint32_t part_of(const struct engine_context *s,
 			const struct independent_groups *independent_groups,
 			const struct finding *f)

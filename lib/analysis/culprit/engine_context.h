@@ -47,7 +47,8 @@ struct finding {
 	/* What the members of a full call do not have in common; NULL = nothing was found. */
 	const struct alignment *setup;
 	bool is_uneven; /* of p2p_unmatched: an exchange of all, whose sizes do not add up */
-	/* Of messages that do not fit, though nobody waits for one; NULL = it is not about those.
+	/*
+	 * Of messages that do not fit, though nobody waits for one; NULL = it is not about those.
 	 */
 	const struct message_fault *messages;
 	/* Of calls that differ: who ended first after them, where that is why others wait; NULL. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/culprit/same_process.h"
 
-/* A thread comes to all its devices in a step. It does not grow with the wait: who gets on later
- * has a life of its own. */
+/*
+ * A thread comes to all its devices in a step. It does not grow with the wait: who gets on later
+ * has a life of its own.
+ */
 #define STEP_NS (INT64_C(15) * 1000000000)
 
 static bool is_idle(const struct engine_context *s, uint32_t rank)
