@@ -54,71 +54,72 @@ uint64_t cw_election_weight(uint64_t job_hash, const char *node)
 int cw_election_new(const struct cw_clock *clock, const char *self,
 		    const struct cw_leader_effects *effects, struct cw_election **ret)
 {
-	struct cw_election *m = calloc(1, sizeof(*m));
+	struct cw_election *election = calloc(1, sizeof(*election));
 
-	if (!m)
+	if (!election)
 		return -ENOMEM;
-	m->clock = clock;
-	m->self = self;
-	m->effects = effects;
-	*ret = m;
+	election->clock = clock;
+	election->self = self;
+	election->effects = effects;
+	*ret = election;
 	return 0;
 }
 
-static void forget_names(struct entry *e)
+static void forget_names(struct entry *entry)
 {
-	for (uint32_t i = 0; i < e->n_names; i++)
-		free(e->names[i]);
-	free(e->names);
-	e->names = NULL;
-	e->n_names = 0;
+	for (uint32_t i = 0; i < entry->n_names; i++)
+		free(entry->names[i]);
+	free(entry->names);
+	entry->names = NULL;
+	entry->n_names = 0;
 }
 
-static void drop(struct cw_election *m, struct entry *e)
+static void drop(struct cw_election *election, struct entry *entry)
 {
-	HASH_DEL(m->entries, e);
-	forget_names(e);
-	free(e->leader);
-	free(e->barred);
-	free(e);
+	HASH_DEL(election->entries, entry);
+	forget_names(entry);
+	free(entry->leader);
+	free(entry->barred);
+	free(entry);
 }
 
-struct cw_election *cw_election_free(struct cw_election *m)
+struct cw_election *cw_election_free(struct cw_election *election)
 {
-	struct entry *e, *tmp;
+	struct entry *entry, *tmp;
 
-	if (!m)
+	if (!election)
 		return NULL;
-	HASH_ITER (hh, m->entries, e, tmp)
-		drop(m, e);
-	free(m);
+	HASH_ITER (hh, election->entries, entry, tmp)
+		drop(election, entry);
+	free(election);
 	return NULL;
 }
 
-static struct entry *find(const struct cw_election *m, const struct cw_job_id *job)
+static struct entry *find(const struct cw_election *election, const struct cw_job_id *job)
 {
-	struct entry *e;
+	struct entry *entry;
 
-	HASH_FIND_BYHASHVALUE(hh, m->entries, job, sizeof(*job), cw_job_id_bucket(job), e);
-	return e;
+	HASH_FIND_BYHASHVALUE(hh, election->entries, job, sizeof(*job), cw_job_id_bucket(job),
+			      entry);
+	return entry;
 }
 
-static void forget_old(struct cw_election *m, int64_t now)
+static void forget_old(struct cw_election *election, int64_t now)
 {
-	struct entry *e, *tmp;
+	struct entry *entry, *tmp;
 
-	HASH_ITER (hh, m->entries, e, tmp)
-		if (now - e->published_ns > CW_ELECTION_FORGET_NS)
-			drop(m, e);
+	HASH_ITER (hh, election->entries, entry, tmp)
+		if (now - entry->published_ns > CW_ELECTION_FORGET_NS)
+			drop(election, entry);
 }
 
 /* Makes room for an entry. Returns false if the limit is reached and no entry yields. */
-static bool make_room(struct cw_election *m, uint32_t uid)
+static bool make_room(struct cw_election *election, uint32_t uid)
 {
 	_cleanup_(freep) struct cw_quota_charge *charges = NULL;
-	uint32_t n = HASH_COUNT(m->entries);
+	uint32_t n = HASH_COUNT(election->entries);
 	void *displaced = NULL;
-	struct entry *e, *tmp;
+	struct entry *entry, *tmp;
 
 	if (n < CW_ELECTION_MAX_JOBS - CW_ELECTION_MAX_JOBS / CW_QUOTA_RESERVE)
 		return true;
@@ -126,18 +127,18 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 	if (!charges)
 		return false;
 	n = 0;
-	HASH_ITER (hh, m->entries, e, tmp)
+	HASH_ITER (hh, election->entries, entry, tmp)
 		charges[n++] = (struct cw_quota_charge){
-			.uid = e->job.uid,
-			.is_pinned = e->standing == CW_STANDING_INCIDENT,
-			.since_ns = e->since_ns,
-			.holder = e,
+			.uid = entry->job.uid,
+			.is_pinned = entry->standing == CW_STANDING_INCIDENT,
+			.since_ns = entry->since_ns,
+			.holder = entry,
 		};
 	switch (cw_quota_charge_for(uid, charges, n, CW_ELECTION_MAX_JOBS, &displaced)) {
 	case CW_QUOTA_ADMIT:
 		return true;
 	case CW_QUOTA_DISPLACE:
-		drop(m, displaced);
+		drop(election, displaced);
 		return true;
 	default:
 		return false;
@@ -145,34 +146,38 @@ static bool make_room(struct cw_election *m, uint32_t uid)
 }
 
 /* now: on the awake clock, like all times of entries except since_ns. */
-static struct entry *find_or_add(struct cw_election *m, const struct cw_msg_digest *d, int64_t now)
+static struct entry *find_or_add(struct cw_election *election, const struct cw_msg_digest *digest,
+				 int64_t now)
 {
 	struct cw_job_id job;
-	struct entry *e;
+	struct entry *entry;
 
-	e = cw_job_id_claimed(&d->job_key, d->uid, d->label, &job) ? find(m, &job) : NULL;
-	if (e)
-		return e;
-	if (cw_job_id_read(&d->job_key, d->uid, d->label, &job) != 0)
+	entry = cw_job_id_claimed(&digest->job_key, digest->uid, digest->label, &job)
+			? find(election, &job)
+			: NULL;
+	if (entry)
+		return entry;
+	if (cw_job_id_read(&digest->job_key, digest->uid, digest->label, &job) != 0)
 		return NULL;
-	e = find(m, &job);
-	if (e)
-		return e;
-	forget_old(m, now);
-	if (!make_room(m, d->uid))
+	entry = find(election, &job);
+	if (entry)
+		return entry;
+	forget_old(election, now);
+	if (!make_room(election, digest->uid))
 		return NULL;
-	e = calloc(1, sizeof(*e));
-	if (!e)
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
 		return NULL;
-	e->job = job;
-	e->job_hash = d->job_hash;
-	e->since_ns = cw_clock_now_ns(m->clock);
-	HASH_ADD_BYHASHVALUE(hh, m->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
-	if (!cw_htable_added(e)) {
-		free(e);
+	entry->job = job;
+	entry->job_hash = digest->job_hash;
+	entry->since_ns = cw_clock_now_ns(election->clock);
+	HASH_ADD_BYHASHVALUE(hh, election->entries, job, sizeof(entry->job), cw_job_id_bucket(&job),
+			     entry);
+	if (!cw_htable_added(entry)) {
+		free(entry);
 		return NULL;
 	}
-	return e;
+	return entry;
 }
 
 struct candidate {
@@ -180,10 +185,10 @@ struct candidate {
 	uint64_t weight;
 };
 
-static void consider(const struct entry *e, const char *name, struct candidate *best,
+static void consider(const struct entry *entry, const char *name, struct candidate *best,
 		     struct candidate *second)
 {
-	struct candidate c = { name, cw_election_weight(e->job_hash, name) };
+	struct candidate c = { name, cw_election_weight(entry->job_hash, name) };
 
 	if (!best->name || c.weight > best->weight) {
 		*second = *best;
@@ -193,50 +198,51 @@ static void consider(const struct entry *e, const char *name, struct candidate *
 	}
 }
 
-static bool is_barred(const struct entry *e, const char *name, int64_t now)
+static bool is_barred(const struct entry *entry, const char *name, int64_t now)
 {
-	return e->barred && now < e->barred_until_ns && !strcmp(e->barred, name);
+	return entry->barred && now < entry->barred_until_ns && !strcmp(entry->barred, name);
 }
 
 /*
  * Returns the node that leads. Returns the barred node only if there is no other, and this node if
  * there is none at all. *ret_next: the node that leads if the chosen node is lost; NULL = none.
  */
-static const char *choose(const struct cw_election *m, const struct entry *e, int64_t now,
-			  const char **ret_next)
+static const char *choose(const struct cw_election *election, const struct entry *entry,
+			  int64_t now, const char **ret_next)
 {
-	const char *self = m->self;
+	const char *self = election->self;
 	struct candidate best = { 0 }, second = { 0 };
 	const struct cw_peer *peers;
 	unsigned n;
 
-	if (!is_barred(e, self, now))
-		consider(e, self, &best, &second);
-	peers = m->effects->peers(m->effects->user, &n);
+	if (!is_barred(entry, self, now))
+		consider(entry, self, &best, &second);
+	peers = election->effects->peers(election->effects->user, &n);
 	for (unsigned i = 0; i < n; i++) {
 		if (!cw_peer_is_alive(&peers[i], now))
 			continue;
-		if (is_barred(e, peers[i].name, now))
+		if (is_barred(entry, peers[i].name, now))
 			continue;
-		consider(e, peers[i].name, &best, &second);
+		consider(entry, peers[i].name, &best, &second);
 	}
 	*ret_next = second.name;
 	return best.name ? best.name : self;
 }
 
-bool cw_election_is_alive(const struct cw_election *m, const char *node)
+bool cw_election_is_alive(const struct cw_election *election, const char *node)
 {
 	const struct cw_peer *p;
 
-	if (!strcmp(node, m->self))
+	if (!strcmp(node, election->self))
 		return true;
-	p = cw_leader_effects_peer(m->effects, node);
-	return p && cw_peer_is_alive(p, cw_clock_awake_ns(m->clock));
+	p = cw_leader_effects_peer(election->effects, node);
+	return p && cw_peer_is_alive(p, cw_clock_awake_ns(election->clock));
 }
 
-static int elect(struct cw_election *m, struct entry *e, int64_t now, const char **ret_next)
+static int elect(struct cw_election *election, struct entry *entry, int64_t now,
+		 const char **ret_next)
 {
-	bool is_over_quota = e->standing == CW_STANDING_OVER_QUOTA;
+	bool is_over_quota = entry->standing == CW_STANDING_OVER_QUOTA;
 	const char *best;
 	char *copy;
 
@@ -244,18 +250,19 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	 * We do not bar a leader that is silent altogether, because choose() skips it as long as it
 	 * is silent.
 	 */
-	bool is_mute = e->leader && e->unanswered_ns &&
-		       now - e->unanswered_ns >= CW_LEADER_SILENT_NS &&
-		       cw_election_is_alive(m, e->leader);
-	e->standing = is_over_quota ? CW_STANDING_WATCHED : e->standing; /* as far as we know */
-	if (e->leader && (is_over_quota || is_mute)) {
-		free(e->barred);
-		e->barred = e->leader;
-		e->leader = NULL;
-		e->barred_until_ns = now + CW_LEADER_BAR_NS;
+	bool is_mute = entry->leader && entry->unanswered_ns &&
+		       now - entry->unanswered_ns >= CW_LEADER_SILENT_NS &&
+		       cw_election_is_alive(election, entry->leader);
+	entry->standing =
+		is_over_quota ? CW_STANDING_WATCHED : entry->standing; /* as far as we know */
+	if (entry->leader && (is_over_quota || is_mute)) {
+		free(entry->barred);
+		entry->barred = entry->leader;
+		entry->leader = NULL;
+		entry->barred_until_ns = now + CW_LEADER_BAR_NS;
 	}
-	best = choose(m, e, now, ret_next);
-	if (e->leader && !strcmp(e->leader, best))
+	best = choose(election, entry, now, ret_next);
+	if (entry->leader && !strcmp(entry->leader, best))
 		return 0;
 	copy = strdup(best);
 	if (!copy)
@@ -265,58 +272,63 @@ static int elect(struct cw_election *m, struct entry *e, int64_t now, const char
 	 * log that at INFO.
 	 */
 	if (is_over_quota)
-		leader_log(m->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead", e->job.label,
+		leader_log(election->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead",
+			   entry->job.label, copy);
+	else if (entry->leader || entry->barred)
+		leader_log(election->effects, CW_LOG_INFO, "job=%s: %s leads now", entry->job.label,
 			   copy);
-	else if (e->leader || e->barred)
-		leader_log(m->effects, CW_LOG_INFO, "job=%s: %s leads now", e->job.label, copy);
-	free(e->leader);
-	e->leader = copy;
-	e->unanswered_ns = 0;
+	free(entry->leader);
+	entry->leader = copy;
+	entry->unanswered_ns = 0;
 	return 0;
 }
 
-static int send_to(const struct cw_election *m, const char *node, const struct cw_message *digest)
+static int send_to(const struct cw_election *election, const char *node,
+		   const struct cw_message *digest)
 {
-	return m->effects->send(m->effects->user, node, digest);
+	return election->effects->send(election->effects->user, node, digest);
 }
 
 /*
  * Sends the digest to the leader and a copy to the next leader. If the leader is lost, its
  * knowledge of its own ranks is lost, too, and the next leader needs the copy.
  */
-static int send_to_both(const struct cw_election *m, const char *leader, const char *next,
+static int send_to_both(const struct cw_election *election, const char *leader, const char *next,
 			const struct cw_message *digest)
 {
-	int copied, r = m->effects->send_digest(m->effects->user, leader, next, digest, &copied);
+	int copied, r = election->effects->send_digest(election->effects->user, leader, next,
+						       digest, &copied);
 
 	if (copied < 0)
-		leader_log(m->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
+		leader_log(election->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
 			   strerror(-copied));
 	return r;
 }
 
-int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest)
+int cw_election_publish(struct cw_election *election, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
-	int64_t now = cw_clock_awake_ns(m->clock);
-	struct entry *e = find_or_add(m, digest, now);
+	int64_t now = cw_clock_awake_ns(election->clock);
+	struct entry *entry = find_or_add(election, digest, now);
 	const char *next = NULL;
 
-	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(m->clock);
-	if (!e || elect(m, e, now, &next) < 0) /* out of memory: still watch this node's ranks */
-		return send_to(m, m->self, &msg);
-	e->numbers[e->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
-	e->published_ns = now;
-	e->ranks_here = digest->n_ranks;
-	if (!e->unanswered_ns)
-		e->unanswered_ns = now;
-	return next ? send_to_both(m, e->leader, next, &msg) : send_to(m, e->leader, &msg);
+	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(election->clock);
+	if (!entry || elect(election, entry, now, &next) <
+			      0) /* out of memory: still watch this node's ranks */
+		return send_to(election, election->self, &msg);
+	entry->numbers[entry->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
+	entry->published_ns = now;
+	entry->ranks_here = digest->n_ranks;
+	if (!entry->unanswered_ns)
+		entry->unanswered_ns = now;
+	return next ? send_to_both(election, entry->leader, next, &msg)
+		    : send_to(election, entry->leader, &msg);
 }
 
-static bool is_about(const struct entry *e, uint64_t number)
+static bool is_about(const struct entry *entry, uint64_t number)
 {
-	for (uint64_t i = 0; i < CW_ELECTION_MAX_NUMBERS && i < e->n_numbers; i++)
-		if (e->numbers[i] == number)
+	for (uint64_t i = 0; i < CW_ELECTION_MAX_NUMBERS && i < entry->n_numbers; i++)
+		if (entry->numbers[i] == number)
 			return true;
 	return false;
 }
@@ -325,68 +337,69 @@ static bool is_about(const struct entry *e, uint64_t number)
  * Finds the entry by the number of the digest. This node uses each number once, so the entry is
  * right even if two jobs have the same hash.
  */
-static struct entry *find_answered(const struct cw_election *m, uint64_t number)
+static struct entry *find_answered(const struct cw_election *election, uint64_t number)
 {
-	struct entry *e, *tmp;
+	struct entry *entry, *tmp;
 
-	HASH_ITER (hh, m->entries, e, tmp)
-		if (is_about(e, number))
-			return e;
+	HASH_ITER (hh, election->entries, entry, tmp)
+		if (is_about(entry, number))
+			return entry;
 	return NULL;
 }
 
-static bool has_same_names(const struct entry *e, const struct cw_msg_members *msg)
+static bool has_same_names(const struct entry *entry, const struct cw_msg_members *msg)
 {
-	if (e->n_names != msg->n_nodes)
+	if (entry->n_names != msg->n_nodes)
 		return false;
-	for (uint32_t i = 0; i < e->n_names; i++)
-		if (strcmp(e->names[i], msg->nodes[i]) != 0)
+	for (uint32_t i = 0; i < entry->n_names; i++)
+		if (strcmp(entry->names[i], msg->nodes[i]) != 0)
 			return false;
 	return true;
 }
 
 /* Notes the nodes that the leader names. If memory runs out, we believe fewer nodes. */
-static void note_names(struct entry *e, const struct cw_msg_members *msg)
+static void note_names(struct entry *entry, const struct cw_msg_members *msg)
 {
-	if (has_same_names(e, msg))
+	if (has_same_names(entry, msg))
 		return; /* the usual case */
-	forget_names(e);
+	forget_names(entry);
 	if (msg->n_nodes == 0 || msg->n_nodes > CW_ELECTION_MAX_NAMES)
 		return;
-	e->names = calloc(msg->n_nodes, sizeof(*e->names));
-	while (e->names && e->n_names < msg->n_nodes &&
-	       (e->names[e->n_names] = strdup(msg->nodes[e->n_names])))
-		e->n_names++;
+	entry->names = calloc(msg->n_nodes, sizeof(*entry->names));
+	while (entry->names && entry->n_names < msg->n_nodes &&
+	       (entry->names[entry->n_names] = strdup(msg->nodes[entry->n_names])))
+		entry->n_names++;
 }
 
-void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg)
+void cw_election_answer(struct cw_election *election, const char *from,
+			const struct cw_msg_members *msg)
 {
 	struct cw_job_id job;
-	struct entry *e = NULL;
+	struct entry *entry = NULL;
 	int r = 0;
 
 	if (cw_job_id_claimed(&msg->job_key, msg->uid, msg->label, &job))
-		e = find(m, &job);
-	if (!e)
+		entry = find(election, &job);
+	if (!entry)
 		r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
 	if (r == CW_JOB_ID_ABSENT)
-		e = find_answered(m, msg->number);
-	else if (r == 0 && !e)
-		e = find(m, &job);
-	if (r != 0 && !e)
-		m->unnamed++;
-	if (!e || !e->leader || strcmp(e->leader, from) != 0)
+		entry = find_answered(election, msg->number);
+	else if (r == 0 && !entry)
+		entry = find(election, &job);
+	if (r != 0 && !entry)
+		election->unnamed++;
+	if (!entry || !entry->leader || strcmp(entry->leader, from) != 0)
 		return;
-	e->unanswered_ns = 0;
-	e->standing = msg->standing;
-	e->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
-	note_names(e, msg);
+	entry->unanswered_ns = 0;
+	entry->standing = msg->standing;
+	entry->nodes = msg->n_nodes_in_all ? msg->n_nodes_in_all : msg->n_nodes;
+	note_names(entry, msg);
 }
 
 /*
  * We consider peers in any state. A node that led while this node did not answer may be gone again.
  */
-bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_is_deputy(const struct cw_election *election, const struct cw_job_id *job,
 			   const char *node)
 {
 	uint64_t job_hash = cw_job_id_hash(job), weight = cw_election_weight(job_hash, node);
@@ -394,7 +407,7 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 	bool is_known = false;
 	unsigned n;
 
-	peers = m->effects->peers(m->effects->user, &n);
+	peers = election->effects->peers(election->effects->user, &n);
 	for (unsigned i = 0; i < n; i++) {
 		is_known |= !strcmp(peers[i].name, node);
 		if (cw_election_weight(job_hash, peers[i].name) > weight)
@@ -403,15 +416,15 @@ bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *
 	return is_known;
 }
 
-bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job)
+bool cw_election_is_stand_in(const struct cw_election *election, const struct cw_job_id *job)
 {
 	uint64_t job_hash = cw_job_id_hash(job);
-	uint64_t own = cw_election_weight(job_hash, m->self);
-	int64_t now = cw_clock_awake_ns(m->clock);
+	uint64_t own = cw_election_weight(job_hash, election->self);
+	int64_t now = cw_clock_awake_ns(election->clock);
 	const struct cw_peer *peers;
 	unsigned n;
 
-	peers = m->effects->peers(m->effects->user, &n);
+	peers = election->effects->peers(election->effects->user, &n);
 	for (unsigned i = 0; i < n; i++)
 		if (cw_election_weight(job_hash, peers[i].name) > own &&
 		    !cw_peer_is_alive(&peers[i], now))
@@ -419,72 +432,73 @@ bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id
 	return false;
 }
 
-bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_may_lead(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node)
 {
-	const struct entry *e = find(m, job);
+	const struct entry *entry = find(election, job);
 
-	if (!e || !e->leader)
+	if (!entry || !entry->leader)
 		return false;
-	return !strcmp(e->leader, node) ||
-	       cw_election_weight(e->job_hash, node) > cw_election_weight(e->job_hash, e->leader);
+	return !strcmp(entry->leader, node) ||
+	       cw_election_weight(entry->job_hash, node) >
+		       cw_election_weight(entry->job_hash, entry->leader);
 }
 
-bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_has_part(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node)
 {
-	const struct entry *e = find(m, job);
+	const struct entry *entry = find(election, job);
 
-	for (uint32_t i = 0; e && i < e->n_names; i++)
-		if (!strcmp(e->names[i], node))
+	for (uint32_t i = 0; entry && i < entry->n_names; i++)
+		if (!strcmp(entry->names[i], node))
 			return true;
-	return e && e->leader && !strcmp(e->leader, node);
+	return entry && entry->leader && !strcmp(entry->leader, node);
 }
 
-bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_leads_before(const struct cw_election *election, const struct cw_job_id *job,
 			      const char *node)
 {
 	uint64_t job_hash = cw_job_id_hash(job);
 
-	return cw_leader_effects_peer(m->effects, node) &&
-	       cw_election_weight(job_hash, node) > cw_election_weight(job_hash, m->self);
+	return cw_leader_effects_peer(election->effects, node) &&
+	       cw_election_weight(job_hash, node) > cw_election_weight(job_hash, election->self);
 }
 
-bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job)
+bool cw_election_has_incident(const struct cw_election *election, const struct cw_job_id *job)
 {
-	const struct entry *e = find(m, job);
+	const struct entry *entry = find(election, job);
 
-	return e && e->standing == CW_STANDING_INCIDENT;
+	return entry && entry->standing == CW_STANDING_INCIDENT;
 }
 
-uint64_t cw_election_unnamed(const struct cw_election *m)
+uint64_t cw_election_unnamed(const struct cw_election *election)
 {
-	return m->unnamed;
+	return election->unnamed;
 }
 
-const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job)
+const char *cw_election_leader(const struct cw_election *election, const struct cw_job_id *job)
 {
-	const struct entry *e = find(m, job);
+	const struct entry *entry = find(election, job);
 
-	return e ? e->leader : NULL;
+	return entry ? entry->leader : NULL;
 }
 
-void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user)
+void cw_election_each(const struct cw_election *election, cw_election_fn fn, void *user)
 {
-	int64_t now = cw_clock_awake_ns(m->clock);
-	struct entry *e, *tmp;
+	int64_t now = cw_clock_awake_ns(election->clock);
+	struct entry *entry, *tmp;
 
-	HASH_ITER (hh, m->entries, e, tmp) {
-		struct cw_election_job r = { .job = &e->job,
-					     .label = e->job.label,
-					     .uid = e->job.uid,
-					     .leader = e->leader ? e->leader : "",
-					     .ranks_here = e->ranks_here,
-					     .nodes = e->nodes,
-					     .standing = e->standing,
-					     .since_ns = e->since_ns };
+	HASH_ITER (hh, election->entries, entry, tmp) {
+		struct cw_election_job r = { .job = &entry->job,
+					     .label = entry->job.label,
+					     .uid = entry->job.uid,
+					     .leader = entry->leader ? entry->leader : "",
+					     .ranks_here = entry->ranks_here,
+					     .nodes = entry->nodes,
+					     .standing = entry->standing,
+					     .since_ns = entry->since_ns };
 
-		if (now - e->published_ns < CW_LEADER_SILENT_NS)
+		if (now - entry->published_ns < CW_LEADER_SILENT_NS)
 			fn(&r, user);
 	}
 }

@@ -54,35 +54,36 @@ uint64_t cw_election_weight(uint64_t job_hash, const char *node);
 int cw_election_new(const struct cw_clock *clock, const char *self,
 		    const struct cw_leader_effects *effects, struct cw_election **ret);
 /* Takes NULL; returns NULL. */
-struct cw_election *cw_election_free(struct cw_election *m);
+struct cw_election *cw_election_free(struct cw_election *election);
 
 /*
  * Sends the digest to its leader, and a copy to the next leader. Returns the error of sending it to
  * the leader.
  */
-int cw_election_publish(struct cw_election *m, const struct cw_msg_digest *digest);
+int cw_election_publish(struct cw_election *election, const struct cw_msg_digest *digest);
 /* Takes the leader's answer. Ignores it unless the sender is the leader that this node asked. */
-void cw_election_answer(struct cw_election *m, const char *from, const struct cw_msg_members *msg);
+void cw_election_answer(struct cw_election *election, const char *from,
+			const struct cw_msg_members *msg);
 
 /*
  * True if the node is a peer and no other peer, alive or not, has a higher weight for the job. The
  * node then leads when this node is away, and we believe its claims about the job's alerts.
  */
-bool cw_election_is_deputy(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_is_deputy(const struct cw_election *election, const struct cw_job_id *job,
 			   const char *node);
 
 /*
  * True if this node leads the job only because it cannot reach the rightful leader. Other nodes may
  * reach that leader, and it may have sent alerts.
  */
-bool cw_election_is_stand_in(const struct cw_election *m, const struct cw_job_id *job);
+bool cw_election_is_stand_in(const struct cw_election *election, const struct cw_job_id *job);
 
 /*
  * True if the node leads the job, or would lead it before the current leader. This node must have
  * ranks of the job, and decides by its own knowledge. It may not have noticed yet that the node is
  * back, or gone.
  */
-bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_may_lead(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
 
 /*
@@ -90,23 +91,23 @@ bool cw_election_may_lead(const struct cw_election *m, const struct cw_job_id *j
  * mute that a user types there is then meant for this job. False if this node has no ranks of the
  * job. If the job has too many nodes to name, also false for a node that does not lead.
  */
-bool cw_election_has_part(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_has_part(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
 
 /* True if the node is a peer that leads the job instead of this node when both are alive. */
-bool cw_election_leads_before(const struct cw_election *m, const struct cw_job_id *job,
+bool cw_election_leads_before(const struct cw_election *election, const struct cw_job_id *job,
 			      const char *node);
 
 /* True if the node is alive. Always true for this node. */
-bool cw_election_is_alive(const struct cw_election *m, const char *node);
+bool cw_election_is_alive(const struct cw_election *election, const char *node);
 
 /* True if the job's leader has an open incident of this job. */
-bool cw_election_has_incident(const struct cw_election *m, const struct cw_job_id *job);
+bool cw_election_has_incident(const struct cw_election *election, const struct cw_job_id *job);
 /* Returns the number of answers so far that named neither a job nor a digest of this node. */
-uint64_t cw_election_unnamed(const struct cw_election *m);
+uint64_t cw_election_unnamed(const struct cw_election *election);
 
 /* Returns the job's leader as far as this node knows. NULL = this node has no ranks of the job. */
-const char *cw_election_leader(const struct cw_election *m, const struct cw_job_id *job);
+const char *cw_election_leader(const struct cw_election *election, const struct cw_job_id *job);
 
 /* A job with ranks on this node. Strings are borrowed until the callback returns. */
 struct cw_election_job {
@@ -119,4 +120,4 @@ struct cw_election_job {
 	int64_t since_ns;  /* monotonic */
 };
 typedef void (*cw_election_fn)(const struct cw_election_job *job, void *user);
-void cw_election_each(const struct cw_election *m, cw_election_fn fn, void *user);
+void cw_election_each(const struct cw_election *election, cw_election_fn fn, void *user);

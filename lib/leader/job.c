@@ -90,12 +90,12 @@ static void free_comms(struct comm_entry **comms)
 }
 
 static int join_all(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-		    unsigned n, uint32_t *parent)
+		    unsigned n_refs, uint32_t *parent)
 {
 	_cleanup_(free_comms) struct comm_entry *comms = NULL;
 	int r = 0;
 
-	for (unsigned i = 0; i < n && r >= 0; i++) {
+	for (unsigned i = 0; i < n_refs && r >= 0; i++) {
 		const struct cw_msg_rank *rank = cw_job_digests_rank(digests, &refs[i]);
 
 		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
@@ -110,20 +110,20 @@ static int join_all(const struct cw_job_digests *digests, const struct cw_rank_r
 
 static unsigned count_refs(const struct cw_job_digests *digests)
 {
-	unsigned n = 0;
+	unsigned n_refs = 0;
 
 	for (unsigned i = 0; i < digests->n_nodes; i++)
-		n += digests->nodes[i].digest->digest.n_ranks;
-	return n;
+		n_refs += digests->nodes[i].digest->digest.n_ranks;
+	return n_refs;
 }
 
 static void fill_refs(const struct cw_job_digests *digests, struct cw_rank_ref *refs)
 {
-	unsigned n = 0;
+	unsigned n_refs = 0;
 
 	for (uint32_t i = 0; i < digests->n_nodes; i++)
 		for (uint32_t k = 0; k < digests->nodes[i].digest->digest.n_ranks; k++)
-			refs[n++] = (struct cw_rank_ref){ .node = i, .rank = k };
+			refs[n_refs++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
 /* Returns when the rank ended; 0 = it lives. */
@@ -175,9 +175,9 @@ static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
 
 /* last_ns: for each root, when its last rank ended. */
 static void find_tries(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-		       unsigned n, uint32_t *parent, int64_t *last_ns, struct tries *ret)
+		       unsigned n_refs, uint32_t *parent, int64_t *last_ns, struct tries *ret)
 {
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n_refs; i++) {
 		int64_t end_ns = ended_ns(digests, &refs[i]);
 		int64_t *last = &last_ns[find_root(parent, i)];
 
@@ -188,7 +188,7 @@ static void find_tries(const struct cw_job_digests *digests, const struct cw_ran
 		else if (end_ns > *last)
 			*last = end_ns;
 	}
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n_refs; i++) {
 		if (last_ns[i] == INT64_MAX) {
 			ret->n_living++;
 			ret->living = i;
@@ -214,15 +214,15 @@ static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *
 
 /* Joins ranks that have no communicator yet to the only job with their label. */
 static int adopt_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			    unsigned n, uint32_t *parent)
+			    unsigned n_refs, uint32_t *parent)
 {
-	_cleanup_(freep) int64_t *last_ns = calloc((size_t)n + 1, sizeof(*last_ns));
+	_cleanup_(freep) int64_t *last_ns = calloc((size_t)n_refs + 1, sizeof(*last_ns));
 	struct tries tries = { 0 };
 
 	if (!last_ns)
 		return -ENOMEM;
-	find_tries(digests, refs, n, parent, last_ns, &tries);
-	for (unsigned i = 0; i < n; i++) {
+	find_tries(digests, refs, n_refs, parent, last_ns, &tries);
+	for (unsigned i = 0; i < n_refs; i++) {
 		uint32_t root;
 
 		if (cw_job_digests_rank(digests, &refs[i])->n_members)
@@ -291,9 +291,9 @@ static bool had_communicator(const struct cw_msg_rank *r)
 
 /* is_shut: for each root, true if one of its ranks lives or had a communicator. */
 static void find_shut(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-		      unsigned n, uint32_t *parent, bool *is_shut)
+		      unsigned n_refs, uint32_t *parent, bool *is_shut)
 {
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n_refs; i++)
 		if (had_communicator(cw_job_digests_rank(digests, &refs[i])) ||
 		    !ended_ns(digests, &refs[i]))
 			is_shut[find_root(parent, i)] = true;
@@ -304,11 +304,11 @@ static void find_shut(const struct cw_job_digests *digests, const struct cw_rank
  * look like a job with one failed rank.
  */
 static int join_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			   unsigned n, uint32_t *parent)
+			   unsigned n_refs, uint32_t *parent)
 {
-	_cleanup_(freep) bool *is_shut = calloc((size_t)n + 1, sizeof(*is_shut));
-	_cleanup_(freep) struct unborn *v = calloc((size_t)n + 1, sizeof(*v));
-	_cleanup_(freep) struct number *known = calloc((size_t)n + 1, sizeof(*known));
+	_cleanup_(freep) bool *is_shut = calloc((size_t)n_refs + 1, sizeof(*is_shut));
+	_cleanup_(freep) struct unborn *v = calloc((size_t)n_refs + 1, sizeof(*v));
+	_cleanup_(freep) struct number *known = calloc((size_t)n_refs + 1, sizeof(*known));
 	_cleanup_(free_numbers) struct number *numbers = NULL;
 	struct number *same;
 	int64_t last_ns = 0;
@@ -316,8 +316,8 @@ static int join_the_unborn(const struct cw_job_digests *digests, const struct cw
 
 	if (!is_shut || !v || !known)
 		return -ENOMEM;
-	find_shut(digests, refs, n, parent, is_shut);
-	for (uint32_t i = 0; i < n; i++)
+	find_shut(digests, refs, n_refs, parent, is_shut);
+	for (uint32_t i = 0; i < n_refs; i++)
 		if (!is_shut[find_root(parent, i)])
 			v[count++] = unborn_of(digests, &refs[i], i);
 	qsort(v, count, sizeof(*v), by_begin);
@@ -355,34 +355,34 @@ static int by_component(const void *pa, const void *pb)
 int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components)
 {
-	unsigned n = count_refs(digests), n_components = 0;
-	_cleanup_(freep) struct cw_rank_ref *refs = calloc(n + 1, sizeof(*refs));
-	_cleanup_(freep) uint32_t *parent = calloc(n + 1, sizeof(*parent));
+	unsigned n_refs = count_refs(digests), n_components = 0;
+	_cleanup_(freep) struct cw_rank_ref *refs = calloc(n_refs + 1, sizeof(*refs));
+	_cleanup_(freep) uint32_t *parent = calloc(n_refs + 1, sizeof(*parent));
 	int r;
 
 	if (!refs || !parent)
 		return -ENOMEM;
 	fill_refs(digests, refs);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n_refs; i++)
 		parent[i] = i;
-	r = join_all(digests, refs, n, parent);
+	r = join_all(digests, refs, n_refs, parent);
 	if (r < 0)
 		return r;
-	r = adopt_the_unborn(digests, refs, n, parent);
+	r = adopt_the_unborn(digests, refs, n_refs, parent);
 	if (r < 0)
 		return r;
-	r = join_the_unborn(digests, refs, n, parent);
+	r = join_the_unborn(digests, refs, n_refs, parent);
 	if (r < 0)
 		return r;
 	/* A root is the smallest index of its component, so it is numbered before its members. */
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n_refs; i++) {
 		uint32_t root = find_root(parent, i);
 
 		refs[i].component = root == i ? n_components++ : refs[root].component;
 	}
-	qsort(refs, n, sizeof(*refs), by_component);
+	qsort(refs, n_refs, sizeof(*refs), by_component);
 	*ret_refs = steal_ptr(&refs);
-	*ret_n_refs = n;
+	*ret_n_refs = n_refs;
 	*ret_n_components = n_components;
 	return 0;
 }

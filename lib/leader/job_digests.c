@@ -99,12 +99,12 @@ static unsigned count_dead(const struct cw_message *m)
  * Hashes the input of cw_job_components(). Two different inputs may collide, by chance or on
  * purpose. We then use the previous components, which contain only this job's own ranks.
  */
-static uint64_t shape_of(const struct cw_msg_digest *d)
+static uint64_t shape_of(const struct cw_msg_digest *digest)
 {
 	uint64_t h = CW_HASH_INIT;
 
-	for (uint32_t i = 0; i < d->n_ranks; i++) {
-		const struct cw_msg_rank *rank = &d->ranks[i];
+	for (uint32_t i = 0; i < digest->n_ranks; i++) {
+		const struct cw_msg_rank *rank = &digest->ranks[i];
 
 		h = cw_hash_step(h, rank->n_members);
 		h = cw_hash_step(h, rank->start_ticks);
@@ -125,7 +125,7 @@ static uint64_t shape_of(const struct cw_msg_digest *d)
 static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_node *n,
 		       const struct cw_message *m)
 {
-	const struct cw_msg_digest *d = &m->digest;
+	const struct cw_msg_digest *digest = &m->digest;
 	uint64_t shape;
 
 	if (!cw_message_is_whole(m)) {
@@ -134,8 +134,8 @@ static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_nod
 		n->shape = 0;
 		return;
 	}
-	shape = shape_of(d);
-	if (!n->digest || n->shape != shape || n->digest->digest.n_ranks != d->n_ranks)
+	shape = shape_of(digest);
+	if (!n->digest || n->shape != shape || n->digest->digest.n_ranks != digest->n_ranks)
 		digests->shape++;
 	n->shape = shape;
 }
@@ -145,35 +145,35 @@ static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_nod
  * time by the sender's clock. We limit it to the time that this daemon was held up. A stopped or
  * lying clock of the sender therefore does no other harm.
  */
-static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg_digest *d,
+static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
 			int64_t now_ns, int64_t held_ns)
 {
 	const struct cw_msg_digest *old = n->digest ? &n->digest->digest : NULL;
 	int64_t late, most = n->late_ns + held_ns - n->held_ns;
 
-	if (!old || d->epoch != old->epoch || !old->sent_ns || d->sent_ns < old->sent_ns)
+	if (!old || digest->epoch != old->epoch || !old->sent_ns || digest->sent_ns < old->sent_ns)
 		return 0;
-	late = now_ns - n->received_ns - cw_bounded_ns((int64_t)(d->sent_ns - old->sent_ns));
+	late = now_ns - n->received_ns - cw_bounded_ns((int64_t)(digest->sent_ns - old->sent_ns));
 	if (late > most)
 		late = most;
 	return late > 0 ? late : 0;
 }
 
 /* Sets the times of the digest. Call this before the digest replaces the previous one. */
-static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *d,
+static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
 		 const struct cw_clock *clock)
 {
 	int64_t now_ns = cw_clock_now_ns(clock), awake_ns = cw_clock_awake_ns(clock);
 
-	n->late_ns = lateness(n, d, now_ns, now_ns - awake_ns);
+	n->late_ns = lateness(n, digest, now_ns, now_ns - awake_ns);
 	n->held_ns = now_ns - awake_ns;
 	n->received_ns = now_ns - n->late_ns;
 	n->last_seen_ns = awake_ns;
-	if (n->digest && n->digest->digest.epoch != d->epoch)
+	if (n->digest && n->digest->digest.epoch != digest->epoch)
 		n->n_ahead = 0; /* the digest is from another daemon, perhaps after a boot */
-	if (d->sent_ns)
+	if (digest->sent_ns)
 		n->ahead_ns[n->n_ahead++ % CW_JOB_DIGESTS_CLOCKS] =
-			n->received_ns - cw_bounded_ns((int64_t)d->sent_ns);
+			n->received_ns - cw_bounded_ns((int64_t)digest->sent_ns);
 }
 
 void cw_job_digests_node_clock(const struct cw_job_digests_node *n, int64_t *ret_late_ns,
@@ -230,11 +230,11 @@ bool cw_job_digests_read(struct cw_job_digests *digests, unsigned most)
 int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct cw_message **msg,
 		       const struct cw_clock *clock, bool *ret_urgent)
 {
-	const struct cw_msg_digest *d = &(*msg)->digest, *old;
+	const struct cw_msg_digest *digest = &(*msg)->digest, *old;
 	struct cw_job_digests_node *n = find(digests, node);
 	uint32_t others = digests->n_ranks - (n ? n->digest->digest.n_ranks : 0);
 
-	if (others + d->n_ranks > CW_JOB_DIGESTS_MAX_RANKS ||
+	if (others + digest->n_ranks > CW_JOB_DIGESTS_MAX_RANKS ||
 	    (!n && digests->n_nodes >= CW_JOB_DIGESTS_MAX_NODES)) {
 		digests->refused++;
 		return -E2BIG;
@@ -249,7 +249,7 @@ int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct 
 	 * arrived last counts, regardless of its epoch. The transport has one connection per name,
 	 * so no older digest arrives late through another connection.
 	 */
-	if (old && d->epoch == old->epoch && d->number <= old->number) {
+	if (old && digest->epoch == old->epoch && digest->number <= old->number) {
 		digests->refused++;
 		return -EEXIST;
 	}
@@ -257,24 +257,25 @@ int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct 
 		read_node(digests, n);
 	others = digests->n_ranks - (n->digest ? n->digest->digest.n_ranks : 0);
 	*ret_urgent = count_dead(*msg) > count_dead(n->digest);
-	digests->n_ranks = others + d->n_ranks;
+	digests->n_ranks = others + digest->n_ranks;
 	note_shape(digests, n, *msg);
-	date(n, d, clock);
+	date(n, digest, clock);
 	cw_message_free(n->digest);
 	n->digest = steal_ptr(msg);
 	n->state = CW_NODE_REPORTING;
 	return 0;
 }
 
-static uint32_t node_state(const struct cw_job_digests_node *n, const struct cw_leader_effects *e,
-			   int64_t awake_ns, int64_t silent_ns)
+static uint32_t node_state(const struct cw_job_digests_node *n,
+			   const struct cw_leader_effects *effects, int64_t awake_ns,
+			   int64_t silent_ns)
 {
 	int64_t age = awake_ns - n->last_seen_ns;
 	const struct cw_peer *p;
 
 	if (age < silent_ns)
 		return CW_NODE_REPORTING;
-	p = cw_leader_effects_peer(e, n->name);
+	p = cw_leader_effects_peer(effects, n->name);
 	if (p && p->state == CW_PEER_GOODBYE)
 		return CW_NODE_SAID_GOODBYE;
 	if (p && p->state == CW_PEER_LOST)
@@ -282,7 +283,7 @@ static uint32_t node_state(const struct cw_job_digests_node *n, const struct cw_
 	return CW_NODE_SILENT;
 }
 
-static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader_effects *e,
+static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader_effects *effects,
 		     const char *self, int64_t awake_ns)
 {
 	int64_t age = awake_ns - n->last_seen_ns;
@@ -300,7 +301,7 @@ static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader
 	 * healthy for a while. If a node was held up, it sends heartbeats first when it resumes, so
 	 * we grant it the same time for its digest.
 	 */
-	p = cw_leader_effects_peer(e, n->name);
+	p = cw_leader_effects_peer(effects, n->name);
 	if (!p || p->state != CW_PEER_CONNECTED)
 		return false;
 	since_ns = p->seen_since_ns > n->last_seen_ns ? p->seen_since_ns : n->last_seen_ns;
@@ -319,7 +320,7 @@ static void note_leaving(struct cw_job_digests *digests, const struct cw_job_dig
 		digests->forgotten_ns = n->last_seen_ns;
 }
 
-void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *e,
+void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *effects,
 			    const char *self, const struct cw_clock *clock, int64_t silent_ns)
 {
 	int64_t awake_ns = cw_clock_awake_ns(clock);
@@ -328,14 +329,14 @@ void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_lead
 	for (unsigned i = 0; i < digests->n_nodes; i++) {
 		struct cw_job_digests_node *n = &digests->nodes[i];
 
-		if (has_left(n, e, self, awake_ns)) {
+		if (has_left(n, effects, self, awake_ns)) {
 			note_leaving(digests, n, self, awake_ns);
 			digests->n_ranks -= n->digest->digest.n_ranks;
 			digests->shape++;
 			node_fini(n);
 			continue;
 		}
-		n->state = node_state(n, e, awake_ns, silent_ns);
+		n->state = node_state(n, effects, awake_ns, silent_ns);
 		digests->nodes[kept++] = *n;
 	}
 	digests->n_nodes = kept;

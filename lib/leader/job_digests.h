@@ -120,7 +120,7 @@ static inline bool cw_job_digests_is_lost(const struct cw_job_digests *digests)
 bool cw_job_digests_read(struct cw_job_digests *digests, unsigned most);
 
 /* Updates the nodes' states and drops nodes that have left. self: this node. */
-void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *e,
+void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *effects,
 			    const char *self, const struct cw_clock *clock, int64_t silent_ns);
 /*
  * True if some reporting node has sent no digest since since_awake_ns, a time of the awake clock.

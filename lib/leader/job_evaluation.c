@@ -23,23 +23,23 @@
 
 /* One job and its ranks at this evaluation. */
 struct evaluation {
-	struct cw_job_evaluations *l;
+	struct cw_job_evaluations *all;
 	struct cw_leader_entry *entry;
 	const struct cw_rank_ref *refs;
 	unsigned n_refs;
 	int64_t now_ns;
 };
 
-static void keep_memory(struct cw_job_evaluations *l, struct cw_snapshot *snap)
+static void keep_memory(struct cw_job_evaluations *all, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
-	(void)cw_snapshot_free(l->spare); /* from an interim evaluation; always NULL */
-	l->spare = snap;
+	(void)cw_snapshot_free(all->spare); /* from an interim evaluation; always NULL */
+	all->spare = snap;
 }
 
 /* ---- start and end ---- */
 
-static void announce_start(const struct evaluation *k, struct cw_job *job)
+static void announce_start(const struct evaluation *evaluation, struct cw_job *job)
 {
 	/*
 	 * Wait a second or two for the digests of the other nodes, so that one line has the right
@@ -47,63 +47,63 @@ static void announce_start(const struct evaluation *k, struct cw_job *job)
 	 */
 	if (job->is_announced || job->view.comms == 0 ||
 	    (job->view.ranks < job->view.ranks_expected &&
-	     k->now_ns - job->started_ns < START_NOTICE_NS))
+	     evaluation->now_ns - job->started_ns < START_NOTICE_NS))
 		return;
 	job->is_announced = true;
-	leader_log(k->l->config->effects, CW_LOG_NOTICE, "job=%s: watching %u of %u ranks, uid=%u",
-		   k->entry->digests.label, job->view.ranks, job->view.ranks_expected,
-		   k->entry->digests.uid);
+	leader_log(evaluation->all->config->effects, CW_LOG_NOTICE,
+		   "job=%s: watching %u of %u ranks, uid=%u", evaluation->entry->digests.label,
+		   job->view.ranks, job->view.ranks_expected, evaluation->entry->digests.uid);
 }
 
-void cw_job_evaluation_end_job(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+void cw_job_evaluation_end_job(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			       struct cw_job *job, bool was_led_here)
 {
-	int64_t now = cw_clock_now_ns(l->config->clock);
+	int64_t now = cw_clock_now_ns(all->config->clock);
 
 	if (was_led_here)
 		cw_job_incidents_end(&job->incidents);
 	if (job->is_announced && was_led_here)
-		leader_log(l->config->effects, CW_LOG_NOTICE, "job=%s: ended after %lld s",
+		leader_log(all->config->effects, CW_LOG_NOTICE, "job=%s: ended after %lld s",
 			   entry->digests.label,
 			   (long long)((now - job->started_ns) / CW_NS_PER_S));
 	cw_job_incidents_fini(&job->incidents);
-	l->config->effects->cancel(l->config->effects->user, job);
-	if (l->pending.job == job) {
-		keep_memory(l, l->pending.snap);
-		l->pending = (struct cw_pending_evaluation){ 0 };
+	all->config->effects->cancel(all->config->effects->user, job);
+	if (all->pending.job == job) {
+		keep_memory(all, all->pending.snap);
+		all->pending = (struct cw_pending_evaluation){ 0 };
 	}
 	DL_DELETE(entry->jobs, job);
-	l->stats->jobs--;
+	all->stats->jobs--;
 	cw_job_free(job);
 }
 
-static struct cw_job *new_job(struct evaluation *k)
+static struct cw_job *new_job(struct evaluation *evaluation)
 {
-	struct cw_job_evaluations *l = k->l;
+	struct cw_job_evaluations *all = evaluation->all;
 	struct cw_incident_config config = {
-		.clock = l->config->clock,
-		.effects = l->config->effects,
-		.job_hash = k->entry->digests.job_hash,
-		.uid = k->entry->digests.uid,
-		.job = k->entry->digests.label,
-		.self = l->config->self,
+		.clock = all->config->clock,
+		.effects = all->config->effects,
+		.job_hash = evaluation->entry->digests.job_hash,
+		.uid = evaluation->entry->digests.uid,
+		.job = evaluation->entry->digests.label,
+		.self = all->config->self,
 		.iteration_pieces =
-			l->config->iteration_members, /* below the default in tests only */
+			all->config->iteration_members, /* below the default in tests only */
 	};
 	struct cw_job *job;
 	unsigned n;
 
-	DL_COUNT(k->entry->jobs, job, n);
+	DL_COUNT(evaluation->entry->jobs, job, n);
 	if (n >= CW_LEADER_MAX_JOBS_PER_JOB_KEY) {
-		l->stats->refused_jobs++;
+		all->stats->refused_jobs++;
 		return NULL;
 	}
-	if (cw_job_new(++l->next_job, k->now_ns, &job) < 0)
+	if (cw_job_new(++all->next_job, evaluation->now_ns, &job) < 0)
 		return NULL;
 	job->incidents.config = config;
-	job->windows_over_limit = &l->stats->windows_over_limit;
-	DL_APPEND(k->entry->jobs, job);
-	l->stats->jobs++;
+	job->windows_over_limit = &all->stats->windows_over_limit;
+	DL_APPEND(evaluation->entry->jobs, job);
+	all->stats->jobs++;
 	return job;
 }
 
@@ -111,28 +111,30 @@ static struct cw_job *new_job(struct evaluation *k)
  * Returns the oldest job that contained one of these processes and that no other component has
  * claimed.
  */
-static struct cw_job *find_job(const struct evaluation *k)
+static struct cw_job *find_job(const struct evaluation *evaluation)
 {
 	struct cw_job *job, *best = NULL;
 
-	for (unsigned i = 0; i < k->n_refs; i++) {
+	for (unsigned i = 0; i < evaluation->n_refs; i++) {
 		uint64_t number =
-			cw_process_map_job(&k->entry->processes, &k->entry->digests, &k->refs[i]);
+			cw_process_map_job(&evaluation->entry->processes,
+					   &evaluation->entry->digests, &evaluation->refs[i]);
 
 		if (!number || (best && number >= best->number))
 			continue;
-		DL_FOREACH (k->entry->jobs, job)
+		DL_FOREACH (evaluation->entry->jobs, job)
 			if (job->number == number && !job->is_seen)
 				best = job;
 	}
 	return best;
 }
 
-static bool is_all_dead(const struct evaluation *k)
+static bool is_all_dead(const struct evaluation *evaluation)
 {
-	for (unsigned i = 0; i < k->n_refs; i++)
+	for (unsigned i = 0; i < evaluation->n_refs; i++)
 		if (!cw_liveness_is_dead(
-			    cw_job_digests_rank(&k->entry->digests, &k->refs[i])->liveness))
+			    cw_job_digests_rank(&evaluation->entry->digests, &evaluation->refs[i])
+				    ->liveness))
 			return false;
 	return true;
 }
@@ -151,27 +153,28 @@ static bool lacks_records(const struct cw_snapshot *snap)
 }
 
 /* Asks all nodes, because any node may have a missing rank, even without a digest of this job. */
-static void search_for_ranks(struct evaluation *k, struct cw_job *job,
-			     const struct cw_snapshot *snap, const struct cw_verdict *v)
+static void search_for_ranks(struct evaluation *evaluation, struct cw_job *job,
+			     const struct cw_snapshot *snap, const struct cw_verdict *verdict)
 {
-	const struct cw_leader_config *config = k->l->config;
-	const struct cw_leader_effects *e = config->effects;
+	const struct cw_leader_config *config = evaluation->all->config;
+	const struct cw_leader_effects *effects = config->effects;
 	struct cw_message msg = {
 		.type = CW_MSG_RANK_SEARCH,
-		.rank_search = { .job_hash = k->entry->digests.job_hash,
-				 .job_key = k->entry->digests.job.key,
-				 .label = k->entry->digests.label,
-				 .uid = k->entry->digests.uid },
+		.rank_search = { .job_hash = evaluation->entry->digests.job_hash,
+				 .job_key = evaluation->entry->digests.job.key,
+				 .label = evaluation->entry->digests.label,
+				 .uid = evaluation->entry->digests.uid },
 	};
 
-	if (v->verdict_class != CW_CLASS_INIT_STUCK || !v->waiting_since_ns ||
-	    k->now_ns - v->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS || !lacks_records(snap) ||
-	    (job->searched_ns && k->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
+	if (verdict->verdict_class != CW_CLASS_INIT_STUCK || !verdict->waiting_since_ns ||
+	    evaluation->now_ns - verdict->waiting_since_ns < CW_LEADER_SEARCH_AFTER_NS ||
+	    !lacks_records(snap) ||
+	    (job->searched_ns && evaluation->now_ns - job->searched_ns < CW_LEADER_SEARCH_EVERY_NS))
 		return;
-	job->searched_ns = k->now_ns;
-	k->l->stats->searches++;
-	(void)e->send(e->user, config->self, &msg); /* if it fails: next time */
-	(void)e->announce(e->user, &msg);
+	job->searched_ns = evaluation->now_ns;
+	evaluation->all->stats->searches++;
+	(void)effects->send(effects->user, config->self, &msg); /* if it fails: next time */
+	(void)effects->announce(effects->user, &msg);
 }
 
 /* ---- evaluation ---- */
@@ -273,7 +276,7 @@ static void view_timeout(struct cw_job_view *view, const struct cw_snap_rank *of
 }
 
 static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
-			const struct cw_verdict *v, const struct cw_stall_decision *d)
+			const struct cw_verdict *verdict, const struct cw_stall_decision *decision)
 {
 	struct cw_job_view *view = &job->view;
 
@@ -285,12 +288,12 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	list_pods(snap, view->pods, sizeof(view->pods));
 	list_partial(snap, view);
 	view_timeout(view, cw_snapshot_job_timeout(snap));
-	if (view->phase != d->phase)
+	if (view->phase != decision->phase)
 		view->since_ns = snap->now_ns;
-	view->phase = d->phase;
-	view->verdict_class = v->verdict_class;
+	view->phase = decision->phase;
+	view->verdict_class = verdict->verdict_class;
 	(void)snprintf(view->summary, sizeof(view->summary), "%s",
-		       d->phase == CW_STALL_QUIET ? "" : v->summary);
+		       decision->phase == CW_STALL_QUIET ? "" : verdict->summary);
 }
 
 static uint32_t ranks_reported(const struct cw_snapshot *snap)
@@ -310,13 +313,13 @@ static bool is_in_touch(const struct cw_leader_config *config, const struct cw_j
 	return n->state == CW_NODE_REPORTING && !(p && p->state == CW_PEER_LOST);
 }
 
-static unsigned nodes_in_touch(const struct evaluation *k)
+static unsigned nodes_in_touch(const struct evaluation *evaluation)
 {
-	const struct cw_job_digests *digests = &k->entry->digests;
+	const struct cw_job_digests *digests = &evaluation->entry->digests;
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < digests->n_nodes; i++)
-		n += is_in_touch(k->l->config, &digests->nodes[i]);
+		n += is_in_touch(evaluation->all->config, &digests->nodes[i]);
 	return n;
 }
 
@@ -328,16 +331,16 @@ static unsigned nodes_in_touch(const struct evaluation *k)
  * previous leader's. Such a leader has lost most of the ranks, and most of the peers that it should
  * have.
  */
-static bool is_cut_off(const struct evaluation *k, const struct cw_snapshot *snap)
+static bool is_cut_off(const struct evaluation *evaluation, const struct cw_snapshot *snap)
 {
-	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_config *config = evaluation->all->config;
 	int64_t awake_ns = cw_clock_awake_ns(config->clock);
 	unsigned n_peers, n_alive = 0;
 	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
 
 	for (unsigned i = 0; i < n_peers; i++)
 		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
-	if (2 * nodes_in_touch(k) < k->entry->digests.n_nodes)
+	if (2 * nodes_in_touch(evaluation) < evaluation->entry->digests.n_nodes)
 		return true;
 	/* If a node has found no peer yet, it does not know how many there should be. */
 	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
@@ -345,18 +348,18 @@ static bool is_cut_off(const struct evaluation *k, const struct cw_snapshot *sna
 }
 
 /* Returns the node that would lead the job, if we lost this node only just now; NULL = none. */
-static const char *lately_lost_leader(const struct evaluation *k)
+static const char *lately_lost_leader(const struct evaluation *evaluation)
 {
-	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_config *config = evaluation->all->config;
 	int64_t awake_ns = cw_clock_awake_ns(config->clock);
-	uint64_t own = cw_election_weight(k->entry->digests.job_hash, config->self);
+	uint64_t own = cw_election_weight(evaluation->entry->digests.job_hash, config->self);
 	unsigned n_peers;
 	const struct cw_peer *peers = config->effects->peers(config->effects->user, &n_peers);
 
 	for (unsigned i = 0; i < n_peers; i++)
 		if (peers[i].state == CW_PEER_LOST &&
 		    awake_ns - peers[i].last_seen_ns < CW_LEADER_RETURNS_NS &&
-		    cw_election_weight(k->entry->digests.job_hash, peers[i].name) > own)
+		    cw_election_weight(evaluation->entry->digests.job_hash, peers[i].name) > own)
 			return peers[i].name;
 	return NULL;
 }
@@ -367,11 +370,13 @@ static const char *lately_lost_leader(const struct evaluation *k)
  * job's nodes, or the lost leader had announced an incident. That leader either comes back soon and
  * reports its alerts, or not at all. Returns NULL if there is no need to wait.
  */
-static const char *may_be_alerted_by(const struct evaluation *k)
+static const char *may_be_alerted_by(const struct evaluation *evaluation)
 {
-	bool is_half = 2 * nodes_in_touch(k) <= k->entry->digests.n_nodes;
+	bool is_half = 2 * nodes_in_touch(evaluation) <= evaluation->entry->digests.n_nodes;
 
-	return is_half || k->entry->was_announced_by_lost_peer ? lately_lost_leader(k) : NULL;
+	return is_half || evaluation->entry->was_announced_by_lost_peer
+		       ? lately_lost_leader(evaluation)
+		       : NULL;
 }
 
 /*
@@ -379,10 +384,10 @@ static const char *may_be_alerted_by(const struct evaluation *k)
  * have alerted about the same hang. The node's old digest would give the hang another call, and so
  * another id.
  */
-static bool awaits_news(const struct evaluation *k, int64_t partitioned_ns)
+static bool awaits_news(const struct evaluation *evaluation, int64_t partitioned_ns)
 {
-	const struct cw_leader_config *config = k->l->config;
-	const struct cw_job_digests *digests = &k->entry->digests;
+	const struct cw_leader_config *config = evaluation->all->config;
+	const struct cw_job_digests *digests = &evaluation->entry->digests;
 	int64_t awake_ns = cw_clock_awake_ns(config->clock);
 
 	if (!partitioned_ns || awake_ns - partitioned_ns > CW_JOB_DIGESTS_GONE_NS)
@@ -402,7 +407,7 @@ static bool awaits_news(const struct evaluation *k, int64_t partitioned_ns)
  * True if this leader knows too little to alert, or another node may have alerted, regardless of
  * the verdict.
  */
-static bool must_be_silent(const struct evaluation *k, struct cw_job *job,
+static bool must_be_silent(const struct evaluation *evaluation, struct cw_job *job,
 			   const struct cw_snapshot *snap)
 {
 	struct cw_job_view *view = &job->view;
@@ -412,69 +417,69 @@ static bool must_be_silent(const struct evaluation *k, struct cw_job *job,
 		(void)snprintf(view->summary, sizeof(view->summary),
 			       "this leader is partitioned: only %u of %u ranks are visible",
 			       ranks_reported(snap), snap->ranks_expected);
-		job->partitioned_ns = cw_clock_awake_ns(k->l->config->clock);
+		job->partitioned_ns = cw_clock_awake_ns(evaluation->all->config->clock);
 		return true;
 	}
-	lost = may_be_alerted_by(k);
+	lost = may_be_alerted_by(evaluation);
 	if (lost) {
 		(void)snprintf(view->summary, sizeof(view->summary),
 			       "%s led this job and was lost just now: nothing is told until it is "
 			       "back, or has been away for %d s",
 			       lost, (int)(CW_LEADER_RETURNS_NS / CW_NS_PER_S));
-		job->partitioned_ns = cw_clock_awake_ns(k->l->config->clock);
+		job->partitioned_ns = cw_clock_awake_ns(evaluation->all->config->clock);
 		return true;
 	}
-	return awaits_news(k, job->partitioned_ns);
+	return awaits_news(evaluation, job->partitioned_ns);
 }
 
 /* Notes a stall that ended by itself. We send no alert, but the status shows the stall. */
-static void note_slow(const struct evaluation *k, struct cw_job *job,
-		      const struct cw_stall_decision *d)
+static void note_slow(const struct evaluation *evaluation, struct cw_job *job,
+		      const struct cw_stall_decision *decision)
 {
 	struct cw_job_view *view = &job->view;
 
-	if (!d->resolved_key.is_set)
+	if (!decision->resolved_key.is_set)
 		return;
-	view->slow_for_ns = d->resolved_after_ns;
-	view->slow_until_ns = k->now_ns;
-	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", d->resolved_what);
-	leader_log(k->l->config->effects, CW_LOG_INFO, "job=%s: slow, went on after %lld s: %s",
-		   k->entry->digests.label, (long long)(d->resolved_after_ns / CW_NS_PER_S),
-		   d->resolved_what);
+	view->slow_for_ns = decision->resolved_after_ns;
+	view->slow_until_ns = evaluation->now_ns;
+	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", decision->resolved_what);
+	leader_log(evaluation->all->config->effects, CW_LOG_INFO,
+		   "job=%s: slow, went on after %lld s: %s", evaluation->entry->digests.label,
+		   (long long)(decision->resolved_after_ns / CW_NS_PER_S), decision->resolved_what);
 }
 
 /* Returns the index of the verdict to show: of the verdicts in the latest phase, the worst. */
-static uint32_t furthest(const struct cw_stall_decision *d, uint32_t n)
+static uint32_t furthest(const struct cw_stall_decision *decision, uint32_t n)
 {
 	uint32_t best = 0;
 
 	for (uint32_t i = 1; i < n; i++)
-		if (d[i].phase > d[best].phase)
+		if (decision[i].phase > decision[best].phase)
 			best = i;
 	return best;
 }
 
 /* ---- late ranks ---- */
 
-static void notice_late(const struct evaluation *k, const struct cw_late_rank *late,
+static void notice_late(const struct evaluation *evaluation, const struct cw_late_rank *late,
 			const char *what)
 {
-	const struct cw_leader_effects *e = k->l->config->effects;
+	const struct cw_leader_effects *effects = evaluation->all->config->effects;
 	char text[768], job[288], rank[32], uid[32];
 	const char *fields[] = { job, rank, uid, NULL };
 
-	k->l->stats->late_notices++;
-	if (!e->event)
+	evaluation->all->stats->late_notices++;
+	if (!effects->event)
 		return;
-	(void)snprintf(text, sizeof(text), "job=%s: %s", k->entry->digests.label, what);
-	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", k->entry->digests.label);
+	(void)snprintf(text, sizeof(text), "job=%s: %s", evaluation->entry->digests.label, what);
+	(void)snprintf(job, sizeof(job), "COLLWATCH_JOB=%s", evaluation->entry->digests.label);
 	(void)snprintf(rank, sizeof(rank), "COLLWATCH_RANK=%d", late->rank);
-	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", k->entry->digests.uid);
-	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
+	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", evaluation->entry->digests.uid);
+	effects->event(effects->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
 }
 
 /* Looks for late ranks. Call this when the requested windows have arrived, or will not come. */
-static void sample_late_ranks(const struct evaluation *k, struct cw_job *job,
+static void sample_late_ranks(const struct evaluation *evaluation, struct cw_job *job,
 			      const struct cw_snapshot *snap)
 {
 	struct cw_late_rank over[CW_SLOW_MAX];
@@ -487,21 +492,21 @@ static void sample_late_ranks(const struct evaluation *k, struct cw_job *job,
 		return; /* out of memory: the next evaluation tries again */
 	n_over = late_ranks_add_sample(&job->late, snap, &list, over);
 	for (uint32_t i = 0; i < n_over; i++)
-		leader_log(k->l->config->effects, CW_LOG_INFO,
+		leader_log(evaluation->all->config->effects, CW_LOG_INFO,
 			   "job=%s: rank %d comes late no more, after %lld s",
-			   k->entry->digests.label, over[i].rank,
-			   (long long)((k->now_ns - over[i].since_ns) / CW_NS_PER_S));
-	late = late_ranks_next_notice(&job->late, k->now_ns);
+			   evaluation->entry->digests.label, over[i].rank,
+			   (long long)((evaluation->now_ns - over[i].since_ns) / CW_NS_PER_S));
+	late = late_ranks_next_notice(&job->late, evaluation->now_ns);
 	if (!late)
 		return;
 	late_ranks_format(&job->late, late, what, sizeof(what));
-	notice_late(k, late, what);
+	notice_late(evaluation, late, what);
 }
 
-static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
+static bool is_quiet(const struct cw_stall_decision *decision, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (d[i].phase != CW_STALL_QUIET)
+		if (decision[i].phase != CW_STALL_QUIET)
 			return false;
 	return true;
 }
@@ -510,7 +515,7 @@ static bool is_quiet(const struct cw_stall_decision *d, uint32_t n)
  * Watches for late ranks, but only in a job without a possible hang, because a hanging rank is not
  * late.
  */
-static void watch_late(const struct evaluation *k, struct cw_job *job,
+static void watch_late(const struct evaluation *evaluation, struct cw_job *job,
 		       const struct cw_snapshot *snap, bool quiet)
 {
 	struct cw_late_ranks *late = &job->late;
@@ -519,50 +524,55 @@ static void watch_late(const struct evaluation *k, struct cw_job *job,
 	if (late->is_asked && job->windows_awaited)
 		return;
 	if (late->is_asked && quiet)
-		sample_late_ranks(k, job, snap);
+		sample_late_ranks(evaluation, job, snap);
 	late->is_asked = false;
-	if (!quiet || !late_ranks_is_due(late, k->now_ns, job->view.collectives))
+	if (!quiet || !late_ranks_is_due(late, evaluation->now_ns, job->view.collectives))
 		return;
-	n_asked = cw_window_fetch_all(k->l->config->effects, &k->entry->digests, job, snap);
-	k->l->stats->window_requests += n_asked;
+	n_asked = cw_window_fetch_all(evaluation->all->config->effects, &evaluation->entry->digests,
+				      job, snap);
+	evaluation->all->stats->window_requests += n_asked;
 	late->is_asked = n_asked > 0;
-	late->asked_ns = k->now_ns;
+	late->asked_ns = evaluation->now_ns;
 	late->calls = job->view.collectives;
 }
 
-static void act_on(struct evaluation *k, struct cw_job *job, const struct cw_snapshot *snap,
-		   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+static void act_on(struct evaluation *evaluation, struct cw_job *job,
+		   const struct cw_snapshot *snap, const struct cw_verdict_list *list,
+		   const struct cw_stall_decision *decision)
 {
-	uint32_t shown = furthest(d, list->n);
+	uint32_t shown = furthest(decision, list->n);
 
-	update_view(job, snap, &list->v[shown], &d[shown]);
-	note_slow(k, job, &d[0]);
-	job->view.is_cut_off = is_cut_off(k, snap);
-	if (must_be_silent(k, job, snap))
+	update_view(job, snap, &list->v[shown], &decision[shown]);
+	note_slow(evaluation, job, &decision[0]);
+	job->view.is_cut_off = is_cut_off(evaluation, snap);
+	if (must_be_silent(evaluation, job, snap))
 		return;
 	for (uint32_t i = 0; i < list->n; i++)
-		search_for_ranks(k, job, snap, &list->v[i]);
+		search_for_ranks(evaluation, job, snap, &list->v[i]);
 	for (uint32_t i = 0; i < list->n; i++)
-		if (d[i].want_windows)
-			k->l->stats->window_requests += cw_window_fetch(
-				k->l->config->effects, &k->entry->digests, job, snap, &list->v[i]);
-	cw_job_incidents_step(&job->incidents, snap, list, d);
-	watch_late(k, job, snap, is_quiet(d, list->n));
+		if (decision[i].want_windows)
+			evaluation->all->stats->window_requests += cw_window_fetch(
+				evaluation->all->config->effects, &evaluation->entry->digests, job,
+				snap, &list->v[i]);
+	cw_job_incidents_step(&job->incidents, snap, list, decision);
+	watch_late(evaluation, job, snap, is_quiet(decision, list->n));
 }
 
 /* Logs the verdict of an evaluation if some rank waits. */
-static void log_verdict(const struct evaluation *k, const struct cw_verdict *v,
-			const struct cw_stall_decision *d)
+static void log_verdict(const struct evaluation *evaluation, const struct cw_verdict *verdict,
+			const struct cw_stall_decision *decision)
 {
-	if (v->verdict_class != CW_CLASS_HEALTHY)
-		leader_log(k->l->config->effects, CW_LOG_DEBUG, "job=%s: phase %u: %s: %s [%s]",
-			   k->entry->digests.label, (unsigned)d->phase,
-			   cw_confidence_name(v->confidence), v->summary, d->why);
+	if (verdict->verdict_class != CW_CLASS_HEALTHY)
+		leader_log(evaluation->all->config->effects, CW_LOG_DEBUG,
+			   "job=%s: phase %u: %s: %s [%s]", evaluation->entry->digests.label,
+			   (unsigned)decision->phase, cw_confidence_name(verdict->confidence),
+			   verdict->summary, decision->why);
 }
 
-static void evaluate_job(struct evaluation *k, struct cw_job *job, struct cw_snapshot *snap)
+static void evaluate_job(struct evaluation *evaluation, struct cw_job *job,
+			 struct cw_snapshot *snap)
 {
-	struct cw_stall_decision d[CW_VERDICT_LIST_MAX] = { 0 };
+	struct cw_stall_decision decision[CW_VERDICT_LIST_MAX] = { 0 };
 	struct cw_verdict_list list;
 	int r;
 
@@ -570,30 +580,31 @@ static void evaluate_job(struct evaluation *k, struct cw_job *job, struct cw_sna
 	if (r >= 0)
 		r = cw_verdict_compute_all(snap, &list);
 	if (r < 0) {
-		leader_log(k->l->config->effects, CW_LOG_WARN, "job=%s: no verdict: %s",
-			   k->entry->digests.label, strerror(-r));
+		leader_log(evaluation->all->config->effects, CW_LOG_WARN, "job=%s: no verdict: %s",
+			   evaluation->entry->digests.label, strerror(-r));
 		return;
 	}
 	cw_postmortem_remember(&job->memory, snap, &list);
-	cw_stall_step_all(job->stall, snap, list.v, list.n, d);
-	k->l->stats->evaluations++;
+	cw_stall_step_all(job->stall, snap, list.v, list.n, decision);
+	evaluation->all->stats->evaluations++;
 	for (uint32_t i = 0; i < list.n; i++)
-		log_verdict(k, &list.v[i], &d[i]);
-	act_on(k, job, snap, &list, d);
-	job->next_ns = d[0].next_ns;
+		log_verdict(evaluation, &list.v[i], &decision[i]);
+	act_on(evaluation, job, snap, &list, decision);
+	job->next_ns = decision[0].next_ns;
 	for (uint32_t i = 1; i < list.n; i++)
-		if (d[i].next_ns < job->next_ns)
-			job->next_ns = d[i].next_ns;
-	announce_start(k, job);
+		if (decision[i].next_ns < job->next_ns)
+			job->next_ns = decision[i].next_ns;
+	announce_start(evaluation, job);
 	cw_verdict_list_fini(&list);
 }
 
-static uint64_t count_members(const struct evaluation *k)
+static uint64_t count_members(const struct evaluation *evaluation)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = 0; i < k->n_refs; i++)
-		n += cw_job_digests_rank(&k->entry->digests, &k->refs[i])->n_members;
+	for (unsigned i = 0; i < evaluation->n_refs; i++)
+		n += cw_job_digests_rank(&evaluation->entry->digests, &evaluation->refs[i])
+			     ->n_members;
 	return n;
 }
 
@@ -601,90 +612,92 @@ static uint64_t count_members(const struct evaluation *k)
  * True if this iteration has evaluated enough. Also true for a large job while another large job
  * uses the snapshot: until the snapshot is judged, or its text is written.
  */
-static bool must_wait(struct evaluation *k)
+static bool must_wait(struct evaluation *evaluation)
 {
-	struct cw_job_evaluations *l = k->l;
+	struct cw_job_evaluations *all = evaluation->all;
 
-	if (l->iteration_members >= cw_job_evaluation_iteration_members(l))
-		l->has_deferred = true;
-	else if (!l->pending.snap || count_members(k) <= cw_job_evaluation_iteration_members(l))
+	if (all->iteration_members >= cw_job_evaluation_iteration_members(all))
+		all->has_deferred = true;
+	else if (!all->pending.snap ||
+		 count_members(evaluation) <= cw_job_evaluation_iteration_members(all))
 		return false;
-	k->entry->is_partly_evaluated = true;
+	evaluation->entry->is_partly_evaluated = true;
 	return true;
 }
 
 /* Postpones a large evaluation, and takes *snap. Its judgement must wait for the next iteration. */
-static bool defer(struct evaluation *k, struct cw_job *job, struct cw_snapshot **snap)
+static bool defer(struct evaluation *evaluation, struct cw_job *job, struct cw_snapshot **snap)
 {
-	struct cw_job_evaluations *l = k->l;
-	uint64_t n = count_members(k);
+	struct cw_job_evaluations *all = evaluation->all;
+	uint64_t n = count_members(evaluation);
 
-	l->iteration_members += n;
-	if (n <= cw_job_evaluation_iteration_members(l))
+	all->iteration_members += n;
+	if (n <= cw_job_evaluation_iteration_members(all))
 		return false;
-	l->stats->split_evaluations++;
+	all->stats->split_evaluations++;
 	job->next_ns = 0; /* we do not know it yet */
-	l->pending = (struct cw_pending_evaluation){
-		.snap = steal_ptr(snap), .entry = k->entry, .job = job, .n_members = n
+	all->pending = (struct cw_pending_evaluation){
+		.snap = steal_ptr(snap), .entry = evaluation->entry, .job = job, .n_members = n
 	};
 	return true;
 }
 
 /* Releases the snapshot, unless an incident continues to write it in the next iteration. */
-static void end_evaluation(struct cw_job_evaluations *l, struct cw_pending_evaluation *evaluation)
+static void end_evaluation(struct cw_job_evaluations *all, struct cw_pending_evaluation *evaluation)
 {
 	struct cw_job_incidents *incidents = &evaluation->job->incidents;
 
-	if (cw_job_incidents_are_writing(incidents) && !l->pending.snap) {
-		l->pending = *evaluation;
-		l->pending.is_judged = true;
+	if (cw_job_incidents_are_writing(incidents) && !all->pending.snap) {
+		all->pending = *evaluation;
+		all->pending.is_judged = true;
 		return;
 	}
 	while (cw_job_incidents_write_on(incidents, evaluation->snap))
 		;
-	keep_memory(l, evaluation->snap);
+	keep_memory(all, evaluation->snap);
 }
 
-void cw_job_evaluation_finish(struct cw_job_evaluations *l)
+void cw_job_evaluation_finish(struct cw_job_evaluations *all)
 {
-	struct cw_pending_evaluation pending = l->pending;
-	struct evaluation k = { .l = l, .entry = pending.entry };
+	struct cw_pending_evaluation pending = all->pending;
+	struct evaluation evaluation = { .all = all, .entry = pending.entry };
 
 	if (!pending.snap)
 		return;
-	l->pending = (struct cw_pending_evaluation){ 0 };
+	all->pending = (struct cw_pending_evaluation){ 0 };
 	if (pending.is_judged) {
-		l->iteration_members = cw_job_evaluation_iteration_members(l);
+		all->iteration_members = cw_job_evaluation_iteration_members(all);
 		(void)cw_job_incidents_write_on(&pending.job->incidents,
 						pending.snap); /* see below */
 	} else {
-		k.now_ns = pending.snap->now_ns;
-		l->iteration_members += pending.n_members;
-		evaluate_job(&k, pending.job, pending.snap);
+		evaluation.now_ns = pending.snap->now_ns;
+		all->iteration_members += pending.n_members;
+		evaluate_job(&evaluation, pending.job, pending.snap);
 		if (pending.job->next_ns && pending.job->next_ns < pending.entry->next_ns)
 			pending.entry->next_ns = pending.job->next_ns;
 	}
-	end_evaluation(l, &pending);
+	end_evaluation(all, &pending);
 }
 
 /* ---- dead jobs ---- */
 
-static int build_snapshot(struct evaluation *k, struct cw_job *job, struct cw_snapshot **ret)
+static int build_snapshot(struct evaluation *evaluation, struct cw_job *job,
+			  struct cw_snapshot **ret)
 {
-	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_config *config = evaluation->all->config;
 	struct cw_build build = {
-		.digests = &k->entry->digests,
-		.refs = k->refs,
-		.n_refs = k->n_refs,
+		.digests = &evaluation->entry->digests,
+		.refs = evaluation->refs,
+		.n_refs = evaluation->n_refs,
 		.thresholds = config->thresholds,
-		.now_ns = k->now_ns,
+		.now_ns = evaluation->now_ns,
 		.wall_ns = cw_clock_wall_ns(config->clock),
-		.held_ns = k->l->held_ns,
+		.held_ns = evaluation->all->held_ns,
 		.finds_peers = config->finds_peers,
 		.awake_ns = cw_clock_awake_ns(config->clock),
 		.job = job,
-		.spare = &k->l->spare,
-		.over_limit = &k->l->stats->comms_over_limit,
+		.spare = &evaluation->all->spare,
+		.over_limit = &evaluation->all->stats->comms_over_limit,
 	};
 
 	build.peers = config->effects->peers(config->effects->user, &build.n_peers);
@@ -693,15 +706,16 @@ static int build_snapshot(struct evaluation *k, struct cw_job *job, struct cw_sn
 }
 
 /* Returns the job of these processes, if it still exists. */
-static struct cw_job *last_job(const struct evaluation *k)
+static struct cw_job *last_job(const struct evaluation *evaluation)
 {
 	struct cw_job *job;
 
-	for (unsigned i = 0; i < k->n_refs; i++) {
+	for (unsigned i = 0; i < evaluation->n_refs; i++) {
 		uint64_t number =
-			cw_process_map_job(&k->entry->processes, &k->entry->digests, &k->refs[i]);
+			cw_process_map_job(&evaluation->entry->processes,
+					   &evaluation->entry->digests, &evaluation->refs[i]);
 
-		DL_FOREACH (k->entry->jobs, job)
+		DL_FOREACH (evaluation->entry->jobs, job)
 			if (number && job->number == number)
 				return job;
 	}
@@ -712,25 +726,26 @@ static struct cw_job *last_job(const struct evaluation *k)
  * Returns one bit for each verdict about which we have sent an alert. *id: if empty, becomes the id
  * of such an alert.
  */
-static uint32_t alerted_verdicts(const struct evaluation *k, const struct cw_job *job,
+static uint32_t alerted_verdicts(const struct evaluation *evaluation, const struct cw_job *job,
 				 const struct cw_snapshot *snap, const struct cw_verdict_list *list,
 				 char id[CW_INCIDENT_ID_LEN])
 {
-	const struct cw_incident_config config = { .clock = k->l->config->clock,
-						   .effects = k->l->config->effects,
-						   .uid = k->entry->digests.uid,
-						   .job = k->entry->digests.label,
-						   .self = k->l->config->self };
+	const struct cw_incident_config config = { .clock = evaluation->all->config->clock,
+						   .effects = evaluation->all->config->effects,
+						   .uid = evaluation->entry->digests.uid,
+						   .job = evaluation->entry->digests.label,
+						   .self = evaluation->all->config->self };
 	char before[CW_INCIDENT_ID_LEN];
 	uint32_t alerted = 0;
 
 	for (uint32_t i = 0; i < list->n; i++) {
-		const struct cw_verdict *v = &list->v[i];
-		const struct cw_verdict_key key = cw_verdict_key(snap, v);
+		const struct cw_verdict *verdict = &list->v[i];
+		const struct cw_verdict_key key = cw_verdict_key(snap, verdict);
 
 		if (job && cw_job_incidents_has_alerted(&job->incidents, &key)) {
 			alerted |= 1u << i;
-		} else if (key.is_set && cw_incident_was_alerted(&config, snap, v, &key, before)) {
+		} else if (key.is_set &&
+			   cw_incident_was_alerted(&config, snap, verdict, &key, before)) {
 			alerted |= 1u << i;
 			if (!*id)
 				memcpy(id, before, sizeof(before));
@@ -740,85 +755,90 @@ static uint32_t alerted_verdicts(const struct evaluation *k, const struct cw_job
 }
 
 /* True if another node may have led the job, and knows more about it. */
-static bool is_partitioned(const struct evaluation *k)
+static bool is_partitioned(const struct evaluation *evaluation)
 {
-	return 2 * nodes_in_touch(k) < k->entry->digests.n_nodes || may_be_alerted_by(k);
+	return 2 * nodes_in_touch(evaluation) < evaluation->entry->digests.n_nodes ||
+	       may_be_alerted_by(evaluation);
 }
 
 /* Handles a job whose visible ranks are all dead. We write its post-mortem from the known facts. */
-static void evaluate_dead_job(struct evaluation *k)
+static void evaluate_dead_job(struct evaluation *evaluation)
 {
-	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_config *config = evaluation->all->config;
 	struct cw_verdict_list list = { 0 };
-	struct cw_postmortem_input input = { .digests = &k->entry->digests,
-					     .refs = k->refs,
+	struct cw_postmortem_input input = { .digests = &evaluation->entry->digests,
+					     .refs = evaluation->refs,
 					     .self = config->self,
-					     .uid = k->entry->digests.uid };
+					     .uid = evaluation->entry->digests.uid };
 	struct cw_snapshot *snap = NULL;
 	char id[CW_INCIDENT_ID_LEN];
 	struct cw_job *job;
 
-	if (!cw_postmortem_is_due(&k->entry->postmortems, &k->entry->digests, k->refs, k->n_refs,
-				  k->now_ns))
+	if (!cw_postmortem_is_due(&evaluation->entry->postmortems, &evaluation->entry->digests,
+				  evaluation->refs, evaluation->n_refs, evaluation->now_ns))
 		return;
-	job = last_job(k);
-	if (build_snapshot(k, job, &snap) < 0) {
+	job = last_job(evaluation);
+	if (build_snapshot(evaluation, job, &snap) < 0) {
 		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot of its end",
-			   k->entry->digests.label);
+			   evaluation->entry->digests.label);
 		return;
 	}
 	input.snap = snap;
 	input.memory = job ? &job->memory : NULL;
-	input.is_partitioned = is_partitioned(k);
+	input.is_partitioned = is_partitioned(evaluation);
 	(void)snprintf(id, sizeof(id), "%s",
 		       job ? cw_job_incidents_alerted_id(&job->incidents) : "");
 	input.incident = id;
 	if ((!job || cw_history_update(&job->history, snap) >= 0) &&
 	    cw_verdict_compute_all(snap, &list) >= 0) {
 		input.list = &list;
-		input.alerted = alerted_verdicts(k, job, snap, &list, id);
+		input.alerted = alerted_verdicts(evaluation, job, snap, &list, id);
 	}
-	cw_postmortem_evaluate(&k->entry->postmortems, config->effects, &input);
+	cw_postmortem_evaluate(&evaluation->entry->postmortems, config->effects, &input);
 	if (input.list)
 		cw_verdict_list_fini(&list);
-	keep_memory(k->l, snap);
+	keep_memory(evaluation->all, snap);
 }
 
-static void evaluate_component(struct evaluation *k)
+static void evaluate_component(struct evaluation *evaluation)
 {
-	const struct cw_leader_config *config = k->l->config;
+	const struct cw_leader_config *config = evaluation->all->config;
 	struct cw_snapshot *snap = NULL;
-	struct cw_job *job = find_job(k);
+	struct cw_job *job = find_job(evaluation);
 	int r;
 
-	if (cw_postmortem_is_over(&k->entry->digests, k->refs, k->n_refs))
-		evaluate_dead_job(k);
+	if (cw_postmortem_is_over(&evaluation->entry->digests, evaluation->refs,
+				  evaluation->n_refs))
+		evaluate_dead_job(evaluation);
 
-	if (is_all_dead(k)) /* dead since an earlier attempt; a job of these ranks ends now */
+	if (is_all_dead(
+		    evaluation)) /* dead since an earlier attempt; a job of these ranks ends now */
 		return;
 	if (!job)
-		job = new_job(k);
+		job = new_job(evaluation);
 	if (!job)
 		return; /* out of memory or over the limit: we do not watch the job */
 	job->is_seen = true;
-	for (unsigned i = 0; i < k->n_refs; i++)
+	for (unsigned i = 0; i < evaluation->n_refs; i++)
 		(void)cw_process_map_set_job(
-			&k->entry->processes, &k->entry->digests, &k->refs[i],
+			&evaluation->entry->processes, &evaluation->entry->digests,
+			&evaluation->refs[i],
 			job->number); /* if this fails, another rank finds the job */
-	if (job->pass == k->entry->pass || must_wait(k))
+	if (job->pass == evaluation->entry->pass || must_wait(evaluation))
 		return;
-	job->pass = k->entry->pass;
-	r = build_snapshot(k, job, &snap);
+	job->pass = evaluation->entry->pass;
+	r = build_snapshot(evaluation, job, &snap);
 	if (r < 0) {
 		leader_log(config->effects, CW_LOG_WARN, "job=%s: no snapshot: %s",
-			   k->entry->digests.label, strerror(-r));
+			   evaluation->entry->digests.label, strerror(-r));
 		return;
 	}
-	if (defer(k, job, &snap))
+	if (defer(evaluation, job, &snap))
 		return;
-	evaluate_job(k, job, snap);
-	end_evaluation(k->l, &(struct cw_pending_evaluation){
-				     .snap = snap, .entry = k->entry, .job = job });
+	evaluate_job(evaluation, job, snap);
+	end_evaluation(evaluation->all, &(struct cw_pending_evaluation){ .snap = snap,
+									 .entry = evaluation->entry,
+									 .job = job });
 }
 
 /*
@@ -843,7 +863,7 @@ static int find_components(struct cw_leader_entry *entry)
 	return 0;
 }
 
-void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+void cw_job_evaluation_run(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			   int64_t now_ns)
 {
 	const struct cw_rank_ref *refs;
@@ -851,8 +871,8 @@ void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry 
 	unsigned n_refs, end;
 
 	if (find_components(entry) < 0) {
-		leader_log(l->config->effects, CW_LOG_WARN, "job=%s: out of memory, not evaluated",
-			   entry->digests.label);
+		leader_log(all->config->effects, CW_LOG_WARN,
+			   "job=%s: out of memory, not evaluated", entry->digests.label);
 		return;
 	}
 	refs = entry->refs;
@@ -862,14 +882,14 @@ void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry 
 	entry->pass += !entry->is_partly_evaluated;
 	entry->is_partly_evaluated = false;
 	for (unsigned i = 0; i < n_refs; i = end) {
-		struct evaluation k = {
-			.l = l, .entry = entry, .refs = &refs[i], .now_ns = now_ns
+		struct evaluation evaluation = {
+			.all = all, .entry = entry, .refs = &refs[i], .now_ns = now_ns
 		};
 
 		for (end = i; end < n_refs && refs[end].component == refs[i].component;)
 			end++;
-		k.n_refs = end - i;
-		evaluate_component(&k);
+		evaluation.n_refs = end - i;
+		evaluate_component(&evaluation);
 	}
 	if (entry->is_partly_evaluated)
 		entry->next_ns = now_ns;
@@ -882,7 +902,7 @@ void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry 
 		 * ended.
 		 */
 		if (!job->is_seen)
-			cw_job_evaluation_end_job(l, entry, job,
+			cw_job_evaluation_end_job(all, entry, job,
 						  !cw_job_digests_untracked(&entry->digests) &&
 							  !entry->digests.has_forgotten);
 		else if (job->next_ns && job->next_ns < entry->next_ns)

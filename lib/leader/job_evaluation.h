@@ -45,17 +45,17 @@ struct cw_job_evaluations {
 	uint64_t next_job;
 };
 
-static inline uint32_t cw_job_evaluation_iteration_members(const struct cw_job_evaluations *l)
+static inline uint32_t cw_job_evaluation_iteration_members(const struct cw_job_evaluations *all)
 {
-	return l->config->iteration_members ? l->config->iteration_members
-					    : CW_LEADER_ITERATION_MEMBERS;
+	return all->config->iteration_members ? all->config->iteration_members
+					      : CW_LEADER_ITERATION_MEMBERS;
 }
 
 /* Evaluates all jobs of the entry and ends those without ranks. */
-void cw_job_evaluation_run(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+void cw_job_evaluation_run(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			   int64_t now_ns);
 /* Continues the pending evaluation, if there is one. */
-void cw_job_evaluation_finish(struct cw_job_evaluations *l);
+void cw_job_evaluation_finish(struct cw_job_evaluations *all);
 /* was_led_here: false if another node took over. We then do not report an end. */
-void cw_job_evaluation_end_job(struct cw_job_evaluations *l, struct cw_leader_entry *entry,
+void cw_job_evaluation_end_job(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			       struct cw_job *job, bool was_led_here);

@@ -39,22 +39,22 @@ static int compare_ranks(const void *a, const void *b)
  * hang for another reason.
  */
 static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
-		       const struct cw_verdict *v)
+		       const struct cw_verdict *verdict)
 {
 	uint32_t n = 0;
 
 	free(i->ranks);
 	i->ranks = NULL;
 	i->n_ranks = 0;
-	if (cw_verdict_is_silent(v))
+	if (cw_verdict_is_silent(verdict))
 		return;
-	i->ranks = calloc((size_t)v->n_culprits + v->n_victims + 1, sizeof(*i->ranks));
+	i->ranks = calloc((size_t)verdict->n_culprits + verdict->n_victims + 1, sizeof(*i->ranks));
 	if (!i->ranks)
 		return;
-	for (uint32_t k = 0; k < v->n_culprits; k++)
-		i->ranks[n++] = identity(snap, v->culprits[k].rank);
-	for (uint32_t k = 0; k < v->n_victims; k++)
-		i->ranks[n++] = identity(snap, v->victims[k]);
+	for (uint32_t k = 0; k < verdict->n_culprits; k++)
+		i->ranks[n++] = identity(snap, verdict->culprits[k].rank);
+	for (uint32_t k = 0; k < verdict->n_victims; k++)
+		i->ranks[n++] = identity(snap, verdict->victims[k]);
 	qsort(i->ranks, n, sizeof(*i->ranks), compare_ranks);
 	i->n_ranks = n;
 }
@@ -71,9 +71,10 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
  * True if the verdict is about invisible ranks. Two such verdicts may be about the same rank, but
  * we cannot tell. Their communicators have only invisible ranks in common.
  */
-static bool is_about_unseen(const struct cw_verdict *v)
+static bool is_about_unseen(const struct cw_verdict *verdict)
 {
-	return v->verdict_class == CW_CLASS_UNKNOWN && v->detail == CW_DETAIL_NOT_VISIBLE;
+	return verdict->verdict_class == CW_CLASS_UNKNOWN &&
+	       verdict->detail == CW_DETAIL_NOT_VISIBLE;
 }
 
 /*
@@ -81,7 +82,7 @@ static bool is_about_unseen(const struct cw_verdict *v)
  * notice alerted no user, so it only absorbs further notices.
  */
 static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v, bool is_page)
+			   const struct cw_verdict *verdict, bool is_page)
 {
 	for (uint32_t i = 0; i < all->n; i++) {
 		const struct cw_job_incident *one = &all->v[i];
@@ -89,15 +90,15 @@ static bool is_consequence(const struct cw_job_incidents *all, const struct cw_s
 		if (!cw_incident_is_open(one->incident) ||
 		    (is_page && cw_incident_is_noted(one->incident)))
 			continue;
-		if (one->is_about_unseen && is_about_unseen(v))
+		if (one->is_about_unseen && is_about_unseen(verdict))
 			return true;
-		if (cw_incident_explains_wait(one->incident, snap, v))
+		if (cw_incident_explains_wait(one->incident, snap, verdict))
 			return true;
-		for (uint32_t k = 0; k < v->n_culprits; k++)
-			if (concerns(one, snap, v->culprits[k].rank))
+		for (uint32_t k = 0; k < verdict->n_culprits; k++)
+			if (concerns(one, snap, verdict->culprits[k].rank))
 				return true;
-		for (uint32_t k = 0; k < v->n_victims; k++)
-			if (concerns(one, snap, v->victims[k]))
+		for (uint32_t k = 0; k < verdict->n_victims; k++)
+			if (concerns(one, snap, verdict->victims[k]))
 				return true;
 	}
 	return false;
@@ -117,13 +118,13 @@ static struct cw_job_incident *find_open(struct cw_job_incidents *all,
 
 /* Returns the incident that alerted about wrong data, if its mismatch now blocks a rank. */
 static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
-					       const struct cw_verdict *v,
+					       const struct cw_verdict *verdict,
 					       const struct cw_verdict_key *key)
 {
 	if (!key->is_waited)
 		return NULL;
 	for (uint32_t i = 0; i < all->n; i++)
-		if (cw_incident_is_wrong_data(all->v[i].incident, v, key))
+		if (cw_incident_is_wrong_data(all->v[i].incident, verdict, key))
 			return &all->v[i];
 	return NULL;
 }
@@ -141,63 +142,66 @@ static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 	return &all->v[all->n++];
 }
 
-static void follow_wait(struct cw_job_incidents *all, const struct cw_stall_decision *d)
+static void follow_wait(struct cw_job_incidents *all, const struct cw_stall_decision *decision)
 {
-	struct cw_job_incident *one =
-		d->moved_from.is_set && d->key.is_set ? find_open(all, &d->moved_from) : NULL;
+	struct cw_job_incident *one = decision->moved_from.is_set && decision->key.is_set
+					      ? find_open(all, &decision->moved_from)
+					      : NULL;
 
 	if (one)
-		cw_incident_move(one->incident, &d->key);
+		cw_incident_move(one->incident, &decision->key);
 }
 
 static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v, const struct cw_stall_decision *d)
+			   const struct cw_verdict *verdict,
+			   const struct cw_stall_decision *decision)
 {
 	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
-					   .resolved_key = d->resolved_key,
-					   .resolved_after_ns = d->resolved_after_ns };
-	struct cw_job_incident *one = find_open(all, &d->resolved_key);
+					   .resolved_key = decision->resolved_key,
+					   .resolved_after_ns = decision->resolved_after_ns };
+	struct cw_job_incident *one = find_open(all, &decision->resolved_key);
 
 	if (one)
-		cw_incident_step(one->incident, snap, v, &quiet);
+		cw_incident_step(one->incident, snap, verdict, &quiet);
 }
 
 static void step_known(struct cw_job_incidents *all, struct cw_job_incident *one,
-		       const struct cw_snapshot *snap, const struct cw_verdict *v,
-		       const struct cw_stall_decision *d)
+		       const struct cw_snapshot *snap, const struct cw_verdict *verdict,
+		       const struct cw_stall_decision *decision)
 {
-	bool is_page = d->phase == CW_STALL_HANG;
+	bool is_page = decision->phase == CW_STALL_HANG;
 
 	if (cw_incident_is_noted(one->incident) && is_page) {
 		/* The user already has an alert about the cause. */
-		if (is_consequence(all, snap, v, is_page))
+		if (is_consequence(all, snap, verdict, is_page))
 			return;
-		one->is_about_unseen = is_about_unseen(v);
-		note_ranks(one, snap, v);
+		one->is_about_unseen = is_about_unseen(verdict);
+		note_ranks(one, snap, verdict);
 	}
-	cw_incident_step(one->incident, snap, v, d);
+	cw_incident_step(one->incident, snap, verdict, decision);
 }
 
 static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
-		     const struct cw_verdict *v, const struct cw_stall_decision *d, bool is_worst)
+		     const struct cw_verdict *verdict, const struct cw_stall_decision *decision,
+		     bool is_worst)
 {
-	struct cw_job_incident *known = find_open(all, &d->key), *new;
-	bool is_page = d->phase == CW_STALL_HANG, is_due = is_page || d->is_noticed;
+	struct cw_job_incident *known = find_open(all, &decision->key), *new;
+	bool is_page = decision->phase == CW_STALL_HANG, is_due = is_page || decision->is_noticed;
 
 	if (known) {
-		step_known(all, known, snap, v, d);
+		step_known(all, known, snap, verdict, decision);
 		return;
 	}
-	known = find_wrong_data(all, v, &d->key);
+	known = find_wrong_data(all, verdict, &decision->key);
 	if (known) {
 		if (is_page) {
-			note_ranks(known, snap, v);
-			cw_incident_holds_up(known->incident, snap, v, d);
+			note_ranks(known, snap, verdict);
+			cw_incident_holds_up(known->incident, snap, verdict, decision);
 		}
 		return;
 	}
 	/* Before an alert is due, we only track the worst verdict. */
-	if ((!is_worst && !is_due) || is_consequence(all, snap, v, is_page))
+	if ((!is_worst && !is_due) || is_consequence(all, snap, verdict, is_page))
 		return;
 	new = find_free(all);
 	if (!new) {
@@ -206,20 +210,21 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 		return;
 	}
 	if (is_due) {
-		new->is_about_unseen = is_about_unseen(v);
-		note_ranks(new, snap, v);
+		new->is_about_unseen = is_about_unseen(verdict);
+		note_ranks(new, snap, verdict);
 	}
-	cw_incident_step(new->incident, snap, v, d);
+	cw_incident_step(new->incident, snap, verdict, decision);
 }
 
 void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict_list *list, const struct cw_stall_decision *d)
+			   const struct cw_verdict_list *list,
+			   const struct cw_stall_decision *decision)
 {
 	for (uint32_t i = 0; i < list->n; i++)
-		follow_wait(all, &d[i]);
-	close_resolved(all, snap, &list->v[0], &d[0]);
+		follow_wait(all, &decision[i]);
+	close_resolved(all, snap, &list->v[0], &decision[0]);
 	for (uint32_t i = 0; i < list->n; i++)
-		step_one(all, snap, &list->v[i], &d[i], i == 0);
+		step_one(all, snap, &list->v[i], &decision[i], i == 0);
 }
 
 bool cw_job_incidents_are_writing(const struct cw_job_incidents *all)

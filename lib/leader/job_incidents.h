@@ -41,7 +41,8 @@ struct cw_job_incidents {
  * is about.
  */
 void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict_list *list, const struct cw_stall_decision *d);
+			   const struct cw_verdict_list *list,
+			   const struct cw_stall_decision *decision);
 /*
  * Continues the text of an incident that cw_job_incidents_step() began (see
  * cw_incident_is_writing()). Returns true while more text remains. Until then snap must not change.

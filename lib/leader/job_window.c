@@ -132,10 +132,10 @@ int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_
 	return r;
 }
 
-static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member *m)
+static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member *member)
 {
-	return w->op_index == m->op_index && w->returned == m->coll_returned &&
-	       w->completed == m->coll_completed;
+	return w->op_index == member->op_index && w->returned == member->coll_returned &&
+	       w->completed == member->coll_completed;
 }
 
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,

@@ -61,23 +61,23 @@ static bool has_failure(const struct cw_snapshot *snap)
 }
 
 static void note_wait(struct cw_postmortem_wait *w, const struct cw_snapshot *snap,
-		      const struct cw_verdict *v)
+		      const struct cw_verdict *verdict)
 {
 	*w = (struct cw_postmortem_wait){
-		.since_ns = v->waiting_since_ns,
-		.verdict_class = v->verdict_class,
-		.detail = v->detail,
-		.confidence = v->confidence,
-		.n_culprits = v->n_culprits,
-		.coll_seq = v->coll_seq,
+		.since_ns = verdict->waiting_since_ns,
+		.verdict_class = verdict->verdict_class,
+		.detail = verdict->detail,
+		.confidence = verdict->confidence,
+		.n_culprits = verdict->n_culprits,
+		.coll_seq = verdict->coll_seq,
 	};
-	if (v->comm < snap->n_comms) {
-		w->comm_id = snap->comms[v->comm].id;
-		w->instance = snap->comms[v->comm].instance;
+	if (verdict->comm < snap->n_comms) {
+		w->comm_id = snap->comms[verdict->comm].id;
+		w->instance = snap->comms[verdict->comm].instance;
 	}
-	for (uint32_t i = 0; i < v->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		w->culprits[i] = snap->ranks[v->culprits[i].rank].rank;
-	(void)snprintf(w->summary, sizeof(w->summary), "%s", v->summary);
+	for (uint32_t i = 0; i < verdict->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
+		w->culprits[i] = snap->ranks[verdict->culprits[i].rank].rank;
+	(void)snprintf(w->summary, sizeof(w->summary), "%s", verdict->summary);
 }
 
 void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snapshot *snap,
@@ -89,11 +89,11 @@ void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snap
 	m->seen_ns = snap->now_ns;
 	m->before.since_ns = 0;
 	for (uint32_t i = 0; i < list->n; i++) {
-		const struct cw_verdict *v = &list->v[i];
+		const struct cw_verdict *verdict = &list->v[i];
 
-		if (v->verdict_class == CW_CLASS_HEALTHY || v->waiting_since_ns <= 0)
+		if (verdict->verdict_class == CW_CLASS_HEALTHY || verdict->waiting_since_ns <= 0)
 			continue;
-		note_wait(&m->before, snap, v);
+		note_wait(&m->before, snap, verdict);
 		return;
 	}
 }
@@ -101,11 +101,11 @@ void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snap
 /* ---- which component ---- */
 
 bool cw_postmortem_is_over(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			   unsigned n)
+			   unsigned n_refs)
 {
 	bool has_dead = false;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n_refs; i++) {
 		if (cw_liveness_is_dead(cw_job_digests_rank(digests, &refs[i])->liveness))
 			has_dead = true;
 		else if (digests->nodes[refs[i].node].state == CW_NODE_REPORTING)
@@ -129,52 +129,52 @@ static bool is_better(const struct cw_msg_member *a, const struct cw_msg_member 
  * Takes the lowest member of the largest communicator. Without a communicator, takes the
  * lowest rank.
  */
-static void identify(struct cw_postmortem *e, const struct cw_job_digests *digests,
-		     const struct cw_rank_ref *refs, unsigned n)
+static void identify(struct cw_postmortem *postmortem, const struct cw_job_digests *digests,
+		     const struct cw_rank_ref *refs, unsigned n_refs)
 {
 	const struct cw_msg_member *best = NULL;
 	const struct cw_msg_rank *lowest = NULL;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n_refs; i++) {
 		const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
 
 		for (uint32_t k = 0; k < r->n_members; k++) {
-			const struct cw_msg_member *m = &r->members[k];
+			const struct cw_msg_member *member = &r->members[k];
 
-			if (m->comm_rank < 0 || (best && !is_better(m, best)))
+			if (member->comm_rank < 0 || (best && !is_better(member, best)))
 				continue;
-			best = m;
-			e->start_ticks = r->start_ticks;
-			e->pid = r->pid;
+			best = member;
+			postmortem->start_ticks = r->start_ticks;
+			postmortem->pid = r->pid;
 		}
 		if (!lowest || r->rank < lowest->rank)
 			lowest = r;
 	}
-	e->comm_id = best ? best->comm_id : 0;
-	e->instance = best ? best->instance : 0;
+	postmortem->comm_id = best ? best->comm_id : 0;
+	postmortem->instance = best ? best->instance : 0;
 	if (!best && lowest) {
-		e->start_ticks = lowest->start_ticks;
-		e->pid = lowest->pid;
+		postmortem->start_ticks = lowest->start_ticks;
+		postmortem->pid = lowest->pid;
 	}
 }
 
 static unsigned count_dead(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			   unsigned n)
+			   unsigned n_refs)
 {
 	unsigned dead = 0;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n_refs; i++)
 		dead += cw_liveness_is_dead(cw_job_digests_rank(digests, &refs[i])->liveness);
 	return dead;
 }
 
-static bool is_of(const struct cw_postmortem *e, const struct cw_job_digests *digests,
-		  const struct cw_rank_ref *refs, unsigned n)
+static bool is_of(const struct cw_postmortem *postmortem, const struct cw_job_digests *digests,
+		  const struct cw_rank_ref *refs, unsigned n_refs)
 {
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n_refs; i++) {
 		const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
 
-		if (r->start_ticks == e->start_ticks && r->pid == e->pid)
+		if (r->start_ticks == postmortem->start_ticks && r->pid == postmortem->pid)
 			return true;
 	}
 	return false;
@@ -187,29 +187,31 @@ static bool is_of(const struct cw_postmortem *e, const struct cw_job_digests *di
 static struct cw_postmortem *find(const struct cw_postmortems *all,
 				  const struct cw_postmortem *like,
 				  const struct cw_job_digests *digests,
-				  const struct cw_rank_ref *refs, unsigned n)
+				  const struct cw_rank_ref *refs, unsigned n_refs)
 {
-	struct cw_postmortem *e;
+	struct cw_postmortem *postmortem;
 
-	DL_FOREACH (all->list, e)
-		if (e->comm_id == like->comm_id && e->instance == like->instance &&
-		    e->start_ticks == like->start_ticks)
-			return e;
-	DL_FOREACH (all->list, e)
-		if (is_of(e, digests, refs, n))
-			return e;
+	DL_FOREACH (all->list, postmortem)
+		if (postmortem->comm_id == like->comm_id &&
+		    postmortem->instance == like->instance &&
+		    postmortem->start_ticks == like->start_ticks)
+			return postmortem;
+	DL_FOREACH (all->list, postmortem)
+		if (is_of(postmortem, digests, refs, n_refs))
+			return postmortem;
 	return NULL;
 }
 
 /* Returns NULL if out of memory, or over the limit. We then write nothing. */
 static struct cw_postmortem *find_or_add(struct cw_postmortems *all,
 					 const struct cw_job_digests *digests,
-					 const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
+					 const struct cw_rank_ref *refs, unsigned n_refs,
+					 int64_t now_ns)
 {
 	struct cw_postmortem like = { .over_ns = now_ns, .changed_ns = now_ns }, *e;
 
-	identify(&like, digests, refs, n);
-	e = find(all, &like, digests, refs, n);
+	identify(&like, digests, refs, n_refs);
+	e = find(all, &like, digests, refs, n_refs);
 	if (e || all->n >= CW_POSTMORTEM_MAX_PER_JOB_KEY)
 		return e;
 	e = calloc(1, sizeof(*e));
@@ -222,63 +224,64 @@ static struct cw_postmortem *find_or_add(struct cw_postmortems *all,
 }
 
 static bool awaits_node(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			unsigned n)
+			unsigned n_refs)
 {
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n_refs; i++)
 		if (digests->nodes[refs[i].node].state != CW_NODE_REPORTING)
 			return true;
 	return false;
 }
 
-static int64_t due_ns(const struct cw_postmortem *e, bool is_awaiting)
+static int64_t due_ns(const struct cw_postmortem *postmortem, bool is_awaiting)
 {
-	int64_t latest = e->over_ns + CW_POSTMORTEM_MAX_NS,
-		settled = e->changed_ns + CW_POSTMORTEM_SETTLE_NS;
+	int64_t latest = postmortem->over_ns + CW_POSTMORTEM_MAX_NS,
+		settled = postmortem->changed_ns + CW_POSTMORTEM_SETTLE_NS;
 
 	return is_awaiting || settled > latest ? latest : settled;
 }
 
 bool cw_postmortem_is_due(struct cw_postmortems *all, const struct cw_job_digests *digests,
-			  const struct cw_rank_ref *refs, unsigned n, int64_t now_ns)
+			  const struct cw_rank_ref *refs, unsigned n_refs, int64_t now_ns)
 {
-	struct cw_postmortem *e = find_or_add(all, digests, refs, n, now_ns);
+	struct cw_postmortem *postmortem = find_or_add(all, digests, refs, n_refs, now_ns);
 	unsigned dead;
 
-	if (!e)
+	if (!postmortem)
 		return false;
-	e->is_seen = true;
-	if (e->is_done)
+	postmortem->is_seen = true;
+	if (postmortem->is_done)
 		return false;
-	dead = count_dead(digests, refs, n);
-	if (dead != e->n_dead) {
-		e->n_dead = dead;
-		e->changed_ns = now_ns;
+	dead = count_dead(digests, refs, n_refs);
+	if (dead != postmortem->n_dead) {
+		postmortem->n_dead = dead;
+		postmortem->changed_ns = now_ns;
 		return true;
 	}
-	return now_ns >= due_ns(e, awaits_node(digests, refs, n));
+	return now_ns >= due_ns(postmortem, awaits_node(digests, refs, n_refs));
 }
 
 /* ---- its deaths ---- */
 
-static void note_members(struct cw_postmortem_death *d, const struct cw_msg_rank *r)
+static void note_members(struct cw_postmortem_death *death, const struct cw_msg_rank *r)
 {
 	for (uint32_t k = 0; k < r->n_members; k++) {
-		const struct cw_msg_member *m = &r->members[k];
+		const struct cw_msg_member *member = &r->members[k];
 
-		if (m->pending)
-			d->is_inside_call = true;
-		if (cw_result_is_lost_peer(m->async_error ? m->async_error : m->last_result))
-			d->has_lost_peer = true;
+		if (member->pending)
+			death->is_inside_call = true;
+		if (cw_result_is_lost_peer(member->async_error ? member->async_error
+							       : member->last_result))
+			death->has_lost_peer = true;
 	}
 	if (r->host_call)
-		d->is_inside_call = true;
+		death->is_inside_call = true;
 }
 
-static struct cw_postmortem_death death_of(const struct cw_postmortem_input *s, uint32_t i)
+static struct cw_postmortem_death death_of(const struct cw_postmortem_input *input, uint32_t index)
 {
-	const struct cw_msg_rank *r = cw_job_digests_rank(s->digests, &s->refs[i]);
-	struct cw_postmortem_death d = {
-		.node = s->refs[i].node,
+	const struct cw_msg_rank *r = cw_job_digests_rank(input->digests, &input->refs[index]);
+	struct cw_postmortem_death death = {
+		.node = input->refs[index].node,
 		.pid = r->pid,
 		.liveness = r->liveness,
 		.exit_code = r->exit_code,
@@ -287,50 +290,52 @@ static struct cw_postmortem_death death_of(const struct cw_postmortem_input *s, 
 		.end_sender = r->end_sender,
 		.is_oom_killed = r->flags & CW_RANKF_OOM_KILLED,
 		.is_shutdown = r->flags & CW_RANKF_SHUTDOWN,
-		.ended_ns = s->snap->ranks[i].ended_ns,
+		.ended_ns = input->snap->ranks[index].ended_ns,
 		.unsure_ns = CW_POSTMORTEM_UNKNOWN_NS,
 	};
 	int64_t late_ns, spread_ns;
 
-	cw_job_digests_node_clock(&s->digests->nodes[d.node], &late_ns, &spread_ns);
-	d.ended_ns -= late_ns;
+	cw_job_digests_node_clock(&input->digests->nodes[death.node], &late_ns, &spread_ns);
+	death.ended_ns -= late_ns;
 	if (spread_ns >= 0)
-		d.unsure_ns = CW_POSTMORTEM_FAR_NS + spread_ns;
-	note_members(&d, r);
-	return d;
+		death.unsure_ns = CW_POSTMORTEM_FAR_NS + spread_ns;
+	note_members(&death, r);
+	return death;
 }
 
 /*
  * Copies facts between the ranks of one process, because these share calls and errors. Such ranks
  * are adjacent.
  */
-static void share_facts(const struct cw_postmortem_input *s, struct cw_postmortem_death *v)
+static void share_facts(const struct cw_postmortem_input *input, struct cw_postmortem_death *deaths)
 {
-	for (uint32_t i = 0, end; i < s->snap->n_ranks; i = end) {
+	for (uint32_t i = 0, end; i < input->snap->n_ranks; i = end) {
 		bool is_inside_call = false, has_lost_peer = false;
 
-		for (end = i; end < s->snap->n_ranks &&
-			      cw_snap_rank_shares_process(&s->snap->ranks[i], &s->snap->ranks[end]);
+		for (end = i;
+		     end < input->snap->n_ranks &&
+		     cw_snap_rank_shares_process(&input->snap->ranks[i], &input->snap->ranks[end]);
 		     end++) {
-			is_inside_call = is_inside_call || v[end].is_inside_call;
-			has_lost_peer = has_lost_peer || v[end].has_lost_peer;
+			is_inside_call = is_inside_call || deaths[end].is_inside_call;
+			has_lost_peer = has_lost_peer || deaths[end].has_lost_peer;
 		}
 		for (uint32_t k = i; k < end; k++) {
-			v[k].is_inside_call = is_inside_call;
-			v[k].has_lost_peer = has_lost_peer;
+			deaths[k].is_inside_call = is_inside_call;
+			deaths[k].has_lost_peer = has_lost_peer;
 		}
 	}
 }
 
-static struct cw_postmortem_death *deaths_of(const struct cw_postmortem_input *s)
+static struct cw_postmortem_death *deaths_of(const struct cw_postmortem_input *input)
 {
-	struct cw_postmortem_death *v = calloc((size_t)s->snap->n_ranks + 1, sizeof(*v));
+	struct cw_postmortem_death *deaths =
+		calloc((size_t)input->snap->n_ranks + 1, sizeof(*deaths));
 
-	for (uint32_t i = 0; v && i < s->snap->n_ranks; i++)
-		v[i] = death_of(s, i);
-	if (v)
-		share_facts(s, v);
-	return v;
+	for (uint32_t i = 0; deaths && i < input->snap->n_ranks; i++)
+		deaths[i] = death_of(input, i);
+	if (deaths)
+		share_facts(input, deaths);
+	return deaths;
 }
 
 /* ---- blame ---- */
@@ -345,14 +350,14 @@ static bool is_waited_for(const struct cw_postmortem_wait *w, int32_t rank)
 
 /* True if the rank ended itself after too long a wait, as a job's own watchdog does. */
 static bool was_ended_by_waiting(const struct cw_postmortem_wait *w,
-				 const struct cw_postmortem_death *d, int32_t rank)
+				 const struct cw_postmortem_death *death, int32_t rank)
 {
-	if (d->end_by != CW_END_BY_UNKNOWN && d->end_by != CW_END_BY_NOBODY &&
-	    d->end_by != CW_END_BY_ITSELF)
+	if (death->end_by != CW_END_BY_UNKNOWN && death->end_by != CW_END_BY_NOBODY &&
+	    death->end_by != CW_END_BY_ITSELF)
 		return false;
-	if (d->liveness == CW_LIVE_KILLED && d->term_signal == SIGABRT)
-		return d->is_inside_call || !is_waited_for(w, rank);
-	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->is_inside_call;
+	if (death->liveness == CW_LIVE_KILLED && death->term_signal == SIGABRT)
+		return death->is_inside_call || !is_waited_for(w, rank);
+	return death->liveness == CW_LIVE_EXITED && death->exit_code && death->is_inside_call;
 }
 
 /* True if some rank died inside the same call that the remembered wait was for. */
@@ -379,69 +384,74 @@ static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struc
  * True if we know the last wait of the job. Either the last evaluation was shortly before the first
  * death, or the wait lasted until then.
  */
-static bool is_remembered(const struct cw_postmortem *e, const struct cw_postmortem_input *s,
-			  const struct cw_postmortem_death *v)
+static bool is_remembered(const struct cw_postmortem *postmortem,
+			  const struct cw_postmortem_input *input,
+			  const struct cw_postmortem_death *deaths)
 {
-	return e->has_memory &&
-	       (!e->first.n_failed ||
-		v[e->first.earliest].ended_ns - e->memory.seen_ns <= CW_POSTMORTEM_BLIND_NS ||
-		lasted_until_the_end(&e->memory.before, s->snap));
+	return postmortem->has_memory &&
+	       (!postmortem->first.n_failed ||
+		deaths[postmortem->first.earliest].ended_ns - postmortem->memory.seen_ns <=
+			CW_POSTMORTEM_BLIND_NS ||
+		lasted_until_the_end(&postmortem->memory.before, input->snap));
 }
 
 /*
  * Returns the mismatched call, if the first rank to end got wrong data from it. The alert blames
  * the same call. NULL = none.
  */
-static const struct cw_postmortem_wait *
-blamed_call(struct cw_postmortem *e, const struct cw_postmortem_input *s, const bool *is_first)
+static const struct cw_postmortem_wait *blamed_call(struct cw_postmortem *postmortem,
+						    const struct cw_postmortem_input *input,
+						    const bool *is_first)
 {
-	for (uint32_t i = 0; s->list && i < s->list->n; i++) {
-		const struct cw_verdict *v = &s->list->v[i];
+	for (uint32_t i = 0; input->list && i < input->list->n; i++) {
+		const struct cw_verdict *verdict = &input->list->v[i];
 
-		if (!v->has_ended || !is_first[v->ended])
+		if (!verdict->has_ended || !is_first[verdict->ended])
 			continue;
-		note_wait(&e->odd_call, s->snap, v);
-		e->odd_call.since_ns = 0;
-		return &e->odd_call;
+		note_wait(&postmortem->odd_call, input->snap, verdict);
+		postmortem->odd_call.since_ns = 0;
+		return &postmortem->odd_call;
 	}
 	return NULL;
 }
 
-static const struct cw_postmortem_wait *blamed(struct cw_postmortem *e,
-					       const struct cw_postmortem_input *s,
-					       const struct cw_postmortem_death *v,
+static const struct cw_postmortem_wait *blamed(struct cw_postmortem *postmortem,
+					       const struct cw_postmortem_input *input,
+					       const struct cw_postmortem_death *deaths,
 					       const bool *is_first)
 {
-	const struct cw_postmortem_wait *w = &e->memory.before;
+	const struct cw_postmortem_wait *w = &postmortem->memory.before;
 	uint32_t i = 0;
 
-	if (!is_remembered(e, s, v) || !w->since_ns || !e->first.n_first ||
-	    w->verdict_class == CW_CLASS_UNKNOWN || w->verdict_class == CW_CLASS_PROCESS_DEAD ||
-	    v[e->first.earliest].ended_ns - w->since_ns < CW_POSTMORTEM_WAIT_NS)
-		return blamed_call(e, s, is_first);
+	if (!is_remembered(postmortem, input, deaths) || !w->since_ns ||
+	    !postmortem->first.n_first || w->verdict_class == CW_CLASS_UNKNOWN ||
+	    w->verdict_class == CW_CLASS_PROCESS_DEAD ||
+	    deaths[postmortem->first.earliest].ended_ns - w->since_ns < CW_POSTMORTEM_WAIT_NS)
+		return blamed_call(postmortem, input, is_first);
 	while (!is_first[i])
 		i++;
-	return was_ended_by_waiting(w, &v[i], s->snap->ranks[i].rank) ? w
-								      : blamed_call(e, s, is_first);
+	return was_ended_by_waiting(w, &deaths[i], input->snap->ranks[i].rank)
+		       ? w
+		       : blamed_call(postmortem, input, is_first);
 }
 
 /* ---- output ---- */
 
-static void finish(struct cw_postmortem *e)
+static void finish(struct cw_postmortem *postmortem)
 {
-	e->is_done = true;
-	json_decref(e->doc);
-	e->doc = NULL;
+	postmortem->is_done = true;
+	json_decref(postmortem->doc);
+	postmortem->doc = NULL;
 }
 
-static void log_postmortem(const struct cw_postmortem *pm, const struct cw_leader_effects *e)
+static void log_postmortem(const struct cw_postmortem *pm, const struct cw_leader_effects *effects)
 {
 	const char *summary = json_string_value(json_object_get(pm->doc, "summary"));
 	const char *id_text = json_string_value(json_object_get(pm->doc, "id"));
 	char text[1536], id[128], job[288], verdict_class[64], uid[64];
 	const char *fields[] = { id, job, verdict_class, uid, NULL };
 
-	if (!e->event)
+	if (!effects->event)
 		return;
 	(void)snprintf(text, sizeof(text), "job=%s inc=%s: post-mortem: %s (collwatch report %s)",
 		       pm->job, id_text, summary, id_text);
@@ -450,10 +460,10 @@ static void log_postmortem(const struct cw_postmortem *pm, const struct cw_leade
 	(void)snprintf(verdict_class, sizeof(verdict_class), "COLLWATCH_CLASS=%s",
 		       cw_class_name(pm->verdict_class));
 	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", pm->uid);
-	e->event(e->user, CW_LOG_NOTICE, CW_MESSAGE_ID_POSTMORTEM, text, fields);
+	effects->event(effects->user, CW_LOG_NOTICE, CW_MESSAGE_ID_POSTMORTEM, text, fields);
 }
 
-static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effects *e)
+static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effects *effects)
 {
 	const struct cw_incident_due due = {
 		.id = json_string_value(json_object_get(pm->doc, "id")),
@@ -467,47 +477,49 @@ static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effe
 	 * If an alert of the job was sent, the user finds the post-mortem with it, and we send no
 	 * other.
 	 */
-	if (e->put_postmortem)
-		r = e->put_postmortem(e->user, &due, pm->doc, !*pm->incident);
+	if (effects->put_postmortem)
+		r = effects->put_postmortem(effects->user, &due, pm->doc, !*pm->incident);
 	if (r == -EEXIST) {
-		leader_log(e, CW_LOG_DEBUG, "inc=%s: its post-mortem is there already", due.id);
+		leader_log(effects, CW_LOG_DEBUG, "inc=%s: its post-mortem is there already",
+			   due.id);
 	} else {
 		if (r < 0)
-			leader_log(e, CW_LOG_WARN, "inc=%s: its post-mortem cannot be kept: %s",
-				   due.id, strerror(-r));
-		log_postmortem(pm, e);
+			leader_log(effects, CW_LOG_WARN,
+				   "inc=%s: its post-mortem cannot be kept: %s", due.id,
+				   strerror(-r));
+		log_postmortem(pm, effects);
 	}
 	finish(pm);
 }
 
-static void conclude(struct cw_postmortem *pm, const struct cw_leader_effects *e)
+static void conclude(struct cw_postmortem *pm, const struct cw_leader_effects *effects)
 {
 	if (pm->doc) {
-		put_postmortem(pm, e);
+		put_postmortem(pm, effects);
 		return;
 	}
 	if (pm->first.outcome == CW_POSTMORTEM_CANCELLED)
-		leader_log(e, CW_LOG_NOTICE, "job=%s: cancelled: %s", pm->job, pm->cancelled);
+		leader_log(effects, CW_LOG_NOTICE, "job=%s: cancelled: %s", pm->job, pm->cancelled);
 	finish(pm);
 }
 
 /* ---- evaluation ---- */
 
-static void say_cancelled(struct cw_postmortem *e, const struct cw_postmortem_input *s,
-			  const struct cw_postmortem_death *v)
+static void say_cancelled(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
+			  const struct cw_postmortem_death *deaths)
 {
-	const struct cw_snap_rank *r = &s->snap->ranks[e->first.earliest];
+	const struct cw_snap_rank *r = &input->snap->ranks[postmortem->first.earliest];
 	char how[96];
 
-	cw_postmortem_format_end(&v[e->first.earliest], how, sizeof(how));
-	(void)snprintf(e->cancelled, sizeof(e->cancelled), "rank %d %s%s", r->rank,
-		       cw_cause_verb(r->cause), r->cause && *r->cause ? r->cause : how);
+	cw_postmortem_format_end(&deaths[postmortem->first.earliest], how, sizeof(how));
+	(void)snprintf(postmortem->cancelled, sizeof(postmortem->cancelled), "rank %d %s%s",
+		       r->rank, cw_cause_verb(r->cause), r->cause && *r->cause ? r->cause : how);
 }
 
-static bool has_unalerted_wrong_data(const struct cw_postmortem_input *s)
+static bool has_unalerted_wrong_data(const struct cw_postmortem_input *input)
 {
-	for (uint32_t i = 0; s->list && i < s->list->n; i++)
-		if (cw_postmortem_is_wrong_data(&s->list->v[i]) && !(s->alerted & 1u << i))
+	for (uint32_t i = 0; input->list && i < input->list->n; i++)
+		if (cw_postmortem_is_wrong_data(&input->list->v[i]) && !(input->alerted & 1u << i))
 			return true;
 	return false;
 }
@@ -533,41 +545,41 @@ static void take_over(json_t *doc, const json_t *old)
 		(void)json_object_set(doc, "wrong_data", json_object_get(old, "wrong_data"));
 }
 
-static int make_doc(struct cw_postmortem *e, const struct cw_postmortem_input *s,
-		    const struct cw_postmortem_death *v, const bool *is_first)
+static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
+		    const struct cw_postmortem_death *deaths, const bool *is_first)
 {
-	struct cw_postmortem_input input = *s;
-	struct cw_postmortem_facts f = {
-		.input = &input,
-		.deaths = v,
+	struct cw_postmortem_input completed = *input;
+	struct cw_postmortem_facts facts = {
+		.input = &completed,
+		.deaths = deaths,
 		.is_first = is_first,
-		.first = &e->first,
-		.blamed = blamed(e, s, v, is_first),
+		.first = &postmortem->first,
+		.blamed = blamed(postmortem, input, deaths, is_first),
 	};
 	const struct cw_incident_matter matter = {
-		.uid = s->uid,
-		.job = e->job,
-		.key = { .comm_id = e->comm_id,
-			 .instance = e->instance,
+		.uid = input->uid,
+		.job = postmortem->job,
+		.key = { .comm_id = postmortem->comm_id,
+			 .instance = postmortem->instance,
 			 .seq = POSTMORTEM_SEQ,
 			 .is_set = true },
-		.start_ticks = e->start_ticks,
+		.start_ticks = postmortem->start_ticks,
 	};
 	char id[CW_INCIDENT_ID_LEN];
 	json_t *doc;
 
 	if (cw_incident_id_make(&matter, id) < 0)
 		return -ENOMEM;
-	input.memory = is_remembered(e, s, v) ? &e->memory : NULL;
-	input.incident = e->incident;
-	f.id = *e->incident ? e->incident : id;
-	doc = cw_postmortem_doc(&f);
+	completed.memory = is_remembered(postmortem, input, deaths) ? &postmortem->memory : NULL;
+	completed.incident = postmortem->incident;
+	facts.id = *postmortem->incident ? postmortem->incident : id;
+	doc = cw_postmortem_doc(&facts);
 	if (!doc)
 		return -ENOMEM;
-	take_over(doc, e->doc);
-	json_decref(e->doc);
-	e->doc = doc;
-	e->verdict_class = (uint32_t)cw_class_from_name(
+	take_over(doc, postmortem->doc);
+	json_decref(postmortem->doc);
+	postmortem->doc = doc;
+	postmortem->verdict_class = (uint32_t)cw_class_from_name(
 		json_string_value(json_object_get(doc, "class"))); /* a name that we wrote */
 	return 0;
 }
@@ -582,56 +594,59 @@ static int64_t newest_death_ns(const struct cw_snapshot *snap)
 	return newest;
 }
 
-static int update(struct cw_postmortem *e, const struct cw_postmortem_input *s)
+static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input)
 {
-	_cleanup_(freep) struct cw_postmortem_death *v = deaths_of(s);
-	_cleanup_(freep) bool *is_first = calloc((size_t)s->snap->n_ranks + 1, sizeof(*is_first));
+	_cleanup_(freep) struct cw_postmortem_death *deaths = deaths_of(input);
+	_cleanup_(freep) bool *is_first =
+		calloc((size_t)input->snap->n_ranks + 1, sizeof(*is_first));
 
-	if (!v || !is_first)
+	if (!deaths || !is_first)
 		return -ENOMEM;
-	cw_postmortem_order(v, s->snap->n_ranks, is_first, &e->first);
-	if (e->first.outcome == CW_POSTMORTEM_CANCELLED)
-		say_cancelled(e, s, v);
-	if (e->first.outcome == CW_POSTMORTEM_FAILED || has_unalerted_wrong_data(s))
-		return make_doc(e, s, v, is_first);
-	if (e->first.outcome == CW_POSTMORTEM_CANCELLED && e->doc) {
-		json_decref(e->doc); /* after all reports: it was no failure */
-		e->doc = NULL;
+	cw_postmortem_order(deaths, input->snap->n_ranks, is_first, &postmortem->first);
+	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED)
+		say_cancelled(postmortem, input, deaths);
+	if (postmortem->first.outcome == CW_POSTMORTEM_FAILED || has_unalerted_wrong_data(input))
+		return make_doc(postmortem, input, deaths, is_first);
+	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED && postmortem->doc) {
+		json_decref(postmortem->doc); /* after all reports: it was no failure */
+		postmortem->doc = NULL;
 	}
 	return 0;
 }
 
-static void begin(struct cw_postmortem *e, const struct cw_postmortem_input *s)
+static void begin(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input)
 {
-	e->uid = s->uid;
-	(void)snprintf(e->job, sizeof(e->job), "%s", s->snap->job ? s->snap->job : "");
-	if (s->memory) {
-		e->memory = *s->memory;
-		e->has_memory = true;
+	postmortem->uid = input->uid;
+	(void)snprintf(postmortem->job, sizeof(postmortem->job), "%s",
+		       input->snap->job ? input->snap->job : "");
+	if (input->memory) {
+		postmortem->memory = *input->memory;
+		postmortem->has_memory = true;
 	}
 }
 
 void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_effects *effects,
-			    const struct cw_postmortem_input *s)
+			    const struct cw_postmortem_input *input)
 {
 	struct cw_postmortem like = { 0 }, *e;
 
-	identify(&like, s->digests, s->refs, s->snap->n_ranks);
-	e = find(all, &like, s->digests, s->refs, s->snap->n_ranks);
+	identify(&like, input->digests, input->refs, input->snap->n_ranks);
+	e = find(all, &like, input->digests, input->refs, input->snap->n_ranks);
 	if (!e || e->is_done)
 		return;
 	if (!*e->job)
-		begin(e, s);
+		begin(e, input);
 	if (!*e->incident) /* a later evaluation may find an alert from before a restart */
-		(void)snprintf(e->incident, sizeof(e->incident), "%s", s->incident);
-	if (!is_a_job(s->snap) ||
-	    (!e->has_memory && s->snap->now_ns - newest_death_ns(s->snap) > CW_POSTMORTEM_OLD_NS)) {
+		(void)snprintf(e->incident, sizeof(e->incident), "%s", input->incident);
+	if (!is_a_job(input->snap) ||
+	    (!e->has_memory &&
+	     input->snap->now_ns - newest_death_ns(input->snap) > CW_POSTMORTEM_OLD_NS)) {
 		finish(e);
 		return;
 	}
-	if (!e->has_memory && s->is_partitioned)
+	if (!e->has_memory && input->is_partitioned)
 		return;
-	if (update(e, s) < 0) {
+	if (update(e, input) < 0) {
 		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its post-mortem",
 			   e->job);
 		return; /* the old document stays */
@@ -639,42 +654,43 @@ void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_e
 	cw_leader_effects_name_user(effects, e->uid, e->doc);
 	if (e->first.outcome == CW_POSTMORTEM_HEALTHY && !e->doc)
 		finish(e);
-	else if (s->snap->now_ns >= due_ns(e, awaits_node(s->digests, s->refs, s->snap->n_ranks)))
+	else if (input->snap->now_ns >=
+		 due_ns(e, awaits_node(input->digests, input->refs, input->snap->n_ranks)))
 		conclude(e, effects);
 }
 
-static void forget(struct cw_postmortems *all, struct cw_postmortem *e)
+static void forget(struct cw_postmortems *all, struct cw_postmortem *postmortem)
 {
-	DL_DELETE(all->list, e);
+	DL_DELETE(all->list, postmortem);
 	all->n--;
-	json_decref(e->doc);
-	free(e);
+	json_decref(postmortem->doc);
+	free(postmortem);
 }
 
 void cw_postmortem_sweep(struct cw_postmortems *all)
 {
-	struct cw_postmortem *e, *tmp;
+	struct cw_postmortem *postmortem, *tmp;
 
-	DL_FOREACH_SAFE (all->list, e, tmp) {
+	DL_FOREACH_SAFE (all->list, postmortem, tmp) {
 		/*
 		 * Keep a pending post-mortem, because its ranks may now be in one component with
 		 * new ranks.
 		 */
-		if (!e->is_seen && e->is_done)
-			forget(all, e);
+		if (!postmortem->is_seen && postmortem->is_done)
+			forget(all, postmortem);
 		else
-			e->is_seen = false;
+			postmortem->is_seen = false;
 	}
 }
 
 void cw_postmortem_fini(struct cw_postmortems *all, const struct cw_leader_effects *effects,
 			bool was_led_here)
 {
-	struct cw_postmortem *e, *tmp;
+	struct cw_postmortem *postmortem, *tmp;
 
-	DL_FOREACH_SAFE (all->list, e, tmp) {
-		if (was_led_here && !e->is_done)
-			conclude(e, effects);
-		forget(all, e);
+	DL_FOREACH_SAFE (all->list, postmortem, tmp) {
+		if (was_led_here && !postmortem->is_done)
+			conclude(postmortem, effects);
+		forget(all, postmortem);
 	}
 }

@@ -101,24 +101,24 @@ struct cw_postmortem_input {
 };
 
 /* True for calls or messages that did not match, whether or not any rank waited for them. */
-static inline bool cw_postmortem_is_wrong_data(const struct cw_verdict *v)
+static inline bool cw_postmortem_is_wrong_data(const struct cw_verdict *verdict)
 {
-	return v->verdict_class == CW_CLASS_MISMATCH || v->is_left_behind;
+	return verdict->verdict_class == CW_CLASS_MISMATCH || verdict->is_left_behind;
 }
 
 /* True if all visible ranks are dead, and there is at least one. */
 bool cw_postmortem_is_over(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			   unsigned n);
+			   unsigned n_refs);
 /*
  * Call this first at each evaluation, if the component of these ranks is over. If it returns true,
  * call cw_postmortem_evaluate(), which stores its result with the component.
  */
 bool cw_postmortem_is_due(struct cw_postmortems *all, const struct cw_job_digests *digests,
-			  const struct cw_rank_ref *refs, unsigned n, int64_t now_ns);
-void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_effects *e,
+			  const struct cw_rank_ref *refs, unsigned n_refs, int64_t now_ns);
+void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_effects *effects,
 			    const struct cw_postmortem_input *input);
 /* Forgets components that were not seen since the last call. Call this between evaluations. */
 void cw_postmortem_sweep(struct cw_postmortems *all);
 /* Frees the list. was_led_here: writes pending post-mortems now, from the known facts. */
-void cw_postmortem_fini(struct cw_postmortems *all, const struct cw_leader_effects *e,
+void cw_postmortem_fini(struct cw_postmortems *all, const struct cw_leader_effects *effects,
 			bool was_led_here);

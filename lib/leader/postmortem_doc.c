@@ -20,30 +20,30 @@
 
 #define RANKS_BYTES 256
 
-static const struct cw_snap_rank *rank_of(const struct cw_postmortem_facts *f, uint32_t i)
+static const struct cw_snap_rank *rank_of(const struct cw_postmortem_facts *facts, uint32_t i)
 {
-	return &f->input->snap->ranks[i];
+	return &facts->input->snap->ranks[i];
 }
 
-static const char *node_of(const struct cw_postmortem_facts *f, uint32_t i)
+static const char *node_of(const struct cw_postmortem_facts *facts, uint32_t i)
 {
-	return f->input->snap->nodes[rank_of(f, i)->node].name;
+	return facts->input->snap->nodes[rank_of(facts, i)->node].name;
 }
 
-static int64_t first_ns(const struct cw_postmortem_facts *f)
+static int64_t first_ns(const struct cw_postmortem_facts *facts)
 {
-	return f->first->n_failed ? f->deaths[f->first->earliest].ended_ns : 0;
+	return facts->first->n_failed ? facts->deaths[facts->first->earliest].ended_ns : 0;
 }
 
 /* True if the document names a first death. For a cancelled job no rank is to blame. */
-static bool has_first(const struct cw_postmortem_facts *f)
+static bool has_first(const struct cw_postmortem_facts *facts)
 {
-	return f->first->n_first && f->first->outcome == CW_POSTMORTEM_FAILED;
+	return facts->first->n_first && facts->first->outcome == CW_POSTMORTEM_FAILED;
 }
 
-static bool is_dead(const struct cw_postmortem_facts *f, uint32_t i)
+static bool is_dead(const struct cw_postmortem_facts *facts, uint32_t i)
 {
-	return cw_liveness_is_dead(f->deaths[i].liveness);
+	return cw_liveness_is_dead(facts->deaths[i].liveness);
 }
 
 static double seconds(int64_t ns)
@@ -53,16 +53,16 @@ static double seconds(int64_t ns)
 }
 
 /* Converts an instant to wall time; 0 = unknown. */
-static int64_t wall_ns(const struct cw_postmortem_facts *f, int64_t ns)
+static int64_t wall_ns(const struct cw_postmortem_facts *facts, int64_t ns)
 {
-	const struct cw_snapshot *snap = f->input->snap;
+	const struct cw_snapshot *snap = facts->input->snap;
 
 	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
 }
 
-static json_t *wall(const struct cw_postmortem_facts *f, int64_t ns)
+static json_t *wall(const struct cw_postmortem_facts *facts, int64_t ns)
 {
-	return cw_json_wall(wall_ns(f, ns));
+	return cw_json_wall(wall_ns(facts, ns));
 }
 
 /* ---- sets of ranks ---- */
@@ -78,16 +78,17 @@ static void free_picked(struct picked *p)
 }
 
 /* Collects the ranks for which is() returns true. */
-static struct picked
-pick(const struct cw_postmortem_facts *f,
-     bool (*is)(const struct cw_postmortem_facts *f, uint32_t i, const void *arg), const void *arg)
+static struct picked pick(const struct cw_postmortem_facts *facts,
+			  bool (*is)(const struct cw_postmortem_facts *facts, uint32_t i,
+				     const void *arg),
+			  const void *arg)
 {
-	uint32_t n = f->input->snap->n_ranks;
+	uint32_t n = facts->input->snap->n_ranks;
 	struct picked p = { .v = calloc((size_t)n + 1, sizeof(*p.v)) };
 
 	for (uint32_t i = 0; p.v && i < n; i++)
-		if (is(f, i, arg))
-			p.v[p.n++] = rank_of(f, i)->rank;
+		if (is(facts, i, arg))
+			p.v[p.n++] = rank_of(facts, i)->rank;
 	return p;
 }
 
@@ -119,75 +120,78 @@ static int by_time(const void *pa, const void *pb)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static json_t *end_doc(const struct cw_postmortem_facts *f, uint32_t i)
+static json_t *end_doc(const struct cw_postmortem_facts *facts, uint32_t index)
 {
 	static const char *const kinds[] = {
 		[CW_POSTMORTEM_OWN] = "own",           [CW_POSTMORTEM_KILLED] = "killed",
 		[CW_POSTMORTEM_REACTION] = "reaction", [CW_POSTMORTEM_ASKED] = "asked",
 		[CW_POSTMORTEM_NO_FAILURE] = "none",   [CW_POSTMORTEM_ALIVE] = "alive",
 	};
-	const struct cw_postmortem_death *d = &f->deaths[i];
-	const struct cw_snap_rank *r = rank_of(f, i);
+	const struct cw_postmortem_death *death = &facts->deaths[index];
+	const struct cw_snap_rank *r = rank_of(facts, index);
 	json_t *doc = json_object();
 	char how[96];
 	int bad = 0;
 
-	cw_postmortem_format_end(d, how, sizeof(how));
+	cw_postmortem_format_end(death, how, sizeof(how));
 	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
-	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(f, i)));
+	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(facts, index)));
 	bad |= json_object_set_new(doc, "pid", json_integer(r->pid));
 	bad |= cw_process_doc_add_pod(doc, r);
 	bad |= json_object_set_new(doc, "how", json_string(how));
-	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_postmortem_kind(d)]));
+	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_postmortem_kind(death)]));
 	bad |= json_object_set_new(doc, "cause",
 				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
-	bad |= json_object_set_new(doc, "first", json_boolean(f->is_first[i]));
-	bad |= json_object_set_new(doc, "ended", wall(f, d->ended_ns));
+	bad |= json_object_set_new(doc, "first", json_boolean(facts->is_first[index]));
+	bad |= json_object_set_new(doc, "ended", wall(facts, death->ended_ns));
 	bad |= json_object_set_new(doc, "ended_ns",
-				   wall_ns(f, d->ended_ns) ? json_integer(wall_ns(f, d->ended_ns))
-							   : json_null());
-	bad |= json_object_set_new(doc, "after_s",
-				   d->ended_ns && f->first->n_failed
-					   ? json_real(seconds(d->ended_ns - first_ns(f)))
+				   wall_ns(facts, death->ended_ns)
+					   ? json_integer(wall_ns(facts, death->ended_ns))
 					   : json_null());
-	bad |= json_object_set_new(doc, "unsure_s", json_real(seconds(d->unsure_ns)));
+	bad |= json_object_set_new(doc, "after_s",
+				   death->ended_ns && facts->first->n_failed
+					   ? json_real(seconds(death->ended_ns - first_ns(facts)))
+					   : json_null());
+	bad |= json_object_set_new(doc, "unsure_s", json_real(seconds(death->unsure_ns)));
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *ends_doc(const struct cw_postmortem_facts *f, uint32_t *ret_omitted)
+static json_t *ends_doc(const struct cw_postmortem_facts *facts, uint32_t *ret_omitted)
 {
-	uint32_t n = f->input->snap->n_ranks;
+	uint32_t n = facts->input->snap->n_ranks;
 	_cleanup_(freep) struct by_time *order = calloc((size_t)n + 1, sizeof(*order));
 	json_t *list = json_array();
 	int bad = order ? 0 : -1;
 
 	for (uint32_t i = 0; order && i < n; i++)
-		order[i] = (struct by_time){ is_dead(f, i) ? f->deaths[i].ended_ns : INT64_MAX, i };
+		order[i] =
+			(struct by_time){ is_dead(facts, i) ? facts->deaths[i].ended_ns : INT64_MAX,
+					  i };
 	if (order)
 		qsort(order, n, sizeof(*order), by_time);
 	for (uint32_t i = 0; !bad && i < n && i < CW_POSTMORTEM_DOC_MAX_ENDS; i++)
-		bad |= json_array_append_new(list, end_doc(f, order[i].rank));
+		bad |= json_array_append_new(list, end_doc(facts, order[i].rank));
 	*ret_omitted = n > CW_POSTMORTEM_DOC_MAX_ENDS ? n - CW_POSTMORTEM_DOC_MAX_ENDS : 0;
 	return cw_json_finish(list, bad);
 }
 
-static bool ended_alike(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool ended_alike(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
-	const struct cw_postmortem_death *a = &f->deaths[i], *b = arg;
+	const struct cw_postmortem_death *a = &facts->deaths[i], *b = arg;
 
 	return a->liveness == b->liveness && a->exit_code == b->exit_code &&
 	       a->term_signal == b->term_signal && a->is_oom_killed == b->is_oom_killed;
 }
 
-static json_t *group_doc(const struct cw_postmortem_facts *f, uint32_t i, uint32_t *ret_n)
+static json_t *group_doc(const struct cw_postmortem_facts *facts, uint32_t i, uint32_t *ret_n)
 {
-	_cleanup_(free_picked) struct picked p = pick(f, ended_alike, &f->deaths[i]);
+	_cleanup_(free_picked) struct picked p = pick(facts, ended_alike, &facts->deaths[i]);
 	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
 	json_t *doc = json_object();
 	char how[96];
 	int bad = 0;
 
-	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
+	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
 	bad |= json_object_set_new(doc, "ranks", json_string(set));
 	bad |= json_object_set_new(doc, "count", json_integer(p.n));
 	bad |= json_object_set_new(doc, "how", json_string(how));
@@ -196,66 +200,68 @@ static json_t *group_doc(const struct cw_postmortem_facts *f, uint32_t i, uint32
 }
 
 /* Returns false if rank i ended in the same way as the head of an earlier group. */
-static bool is_new_group(const struct cw_postmortem_facts *f, const uint32_t *heads, uint32_t n,
+static bool is_new_group(const struct cw_postmortem_facts *facts, const uint32_t *heads, uint32_t n,
 			 uint32_t i)
 {
 	for (uint32_t k = 0; k < n; k++)
-		if (ended_alike(f, i, &f->deaths[heads[k]]))
+		if (ended_alike(facts, i, &facts->deaths[heads[k]]))
 			return false;
 	return true;
 }
 
-static json_t *groups_doc(const struct cw_postmortem_facts *f, uint32_t *ret_omitted)
+static json_t *groups_doc(const struct cw_postmortem_facts *facts, uint32_t *ret_omitted)
 {
 	uint32_t heads[CW_POSTMORTEM_DOC_MAX_GROUPS], n = 0, in = 0, of_one;
 	json_t *list = json_array();
 	int bad = 0;
 
-	for (uint32_t i = 0; i < f->input->snap->n_ranks && n < CW_POSTMORTEM_DOC_MAX_GROUPS; i++) {
-		if (!is_new_group(f, heads, n, i))
+	for (uint32_t i = 0; i < facts->input->snap->n_ranks && n < CW_POSTMORTEM_DOC_MAX_GROUPS;
+	     i++) {
+		if (!is_new_group(facts, heads, n, i))
 			continue;
 		heads[n++] = i;
-		bad |= json_array_append_new(list, group_doc(f, i, &of_one));
+		bad |= json_array_append_new(list, group_doc(facts, i, &of_one));
 		in += of_one;
 	}
-	*ret_omitted = f->input->snap->n_ranks - in;
+	*ret_omitted = facts->input->snap->n_ranks - in;
 	return cw_json_finish(list, bad);
 }
 
 /* ---- the first death ---- */
 
-static bool is_first(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool is_first(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
 	(void)arg; /* pick() passes it */
-	return f->is_first[i];
+	return facts->is_first[i];
 }
 
-static json_t *first_doc(const struct cw_postmortem_facts *f)
+static json_t *first_doc(const struct cw_postmortem_facts *facts)
 {
-	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
 	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
 	json_t *doc;
 	int bad = 0;
 
-	if (!has_first(f))
+	if (!has_first(facts))
 		return json_null();
 	doc = json_object();
 	bad |= json_object_set_new(doc, "ranks", json_string(set));
 	bad |= json_object_set_new(doc, "count", json_integer(p.n));
 	bad |= json_object_set_new(doc, "by",
-				   json_string(cw_postmortem_reason_name(f->first->reason)));
-	bad |= json_object_set_new(doc, "together", json_integer(f->first->n_together));
+				   json_string(cw_postmortem_reason_name(facts->first->reason)));
+	bad |= json_object_set_new(doc, "together", json_integer(facts->first->n_together));
 	bad |= json_object_set_new(doc, "margin_s",
-				   f->first->margin_ns ? json_real(seconds(f->first->margin_ns))
-						       : json_null());
+				   facts->first->margin_ns
+					   ? json_real(seconds(facts->first->margin_ns))
+					   : json_null());
 	return cw_json_finish(doc, bad);
 }
 
 /* ---- the last wait ---- */
 
-static json_t *wait_doc(const struct cw_postmortem_facts *f)
+static json_t *wait_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_postmortem_memory *m = f->input->memory;
+	const struct cw_postmortem_memory *m = facts->input->memory;
 	const struct cw_postmortem_wait *w = m ? &m->before : NULL;
 	json_t *doc, *ranks;
 	int64_t until;
@@ -263,7 +269,7 @@ static json_t *wait_doc(const struct cw_postmortem_facts *f)
 
 	if (!w || !w->since_ns)
 		return json_null();
-	until = f->first->n_failed ? first_ns(f) : f->input->snap->now_ns;
+	until = facts->first->n_failed ? first_ns(facts) : facts->input->snap->now_ns;
 	doc = json_object();
 	ranks = json_array();
 	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
@@ -282,7 +288,7 @@ static json_t *wait_doc(const struct cw_postmortem_facts *f)
 
 /* ---- calls ---- */
 
-static json_t *op_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+static json_t *op_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
 		      const struct cw_op *op)
 {
 	json_t *doc = json_object();
@@ -296,7 +302,7 @@ static json_t *op_doc(const struct cw_postmortem_facts *f, const struct cw_snap_
 	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
 	bad |= json_object_set_new(doc, "done",
 				   json_boolean(op->progress == CW_PROGRESS_COMPLETED));
-	bad |= json_object_set_new(doc, "entered", wall(f, op->enter_ns));
+	bad |= json_object_set_new(doc, "entered", wall(facts, op->enter_ns));
 	return cw_json_finish(doc, bad);
 }
 
@@ -306,7 +312,7 @@ static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
 }
 
 /* Lists the members of a communicator whose oldest open call equals the one of `head`. */
-static json_t *open_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+static json_t *open_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
 			uint32_t head)
 {
 	_cleanup_(freep) int32_t *ranks = calloc((size_t)comm->nranks + 1, sizeof(*ranks));
@@ -319,9 +325,9 @@ static json_t *open_doc(const struct cw_postmortem_facts *f, const struct cw_sna
 	for (uint32_t m = head; ranks && m < comm->nranks; m++)
 		if (comm->members[m].rank != CW_SNAP_NONE && comm->members[m].pending &&
 		    is_same_call(comm->members[m].pending, op))
-			ranks[n++] = f->input->snap->ranks[comm->members[m].rank].rank;
+			ranks[n++] = facts->input->snap->ranks[comm->members[m].rank].rank;
 	set = ranks ? cw_rankset_format_alloc(ranks, n) : NULL;
-	doc = op_doc(f, comm, op);
+	doc = op_doc(facts, comm, op);
 	bad |= json_object_set_new(doc, "ranks", json_string(set));
 	bad |= json_object_set_new(doc, "members", json_integer(n));
 	return cw_json_finish(doc, bad);
@@ -342,9 +348,9 @@ static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
  */
 #define MAX_COMPARED 1024u
 
-static json_t *all_open_doc(const struct cw_postmortem_facts *f)
+static json_t *all_open_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_snapshot *snap = f->input->snap;
+	const struct cw_snapshot *snap = facts->input->snap;
 	json_t *list = json_array();
 	int bad = 0;
 
@@ -357,22 +363,22 @@ static json_t *all_open_doc(const struct cw_postmortem_facts *f)
 				continue;
 			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_OPEN)
 				return cw_json_finish(list, bad);
-			bad |= json_array_append_new(list, open_doc(f, comm, m));
+			bad |= json_array_append_new(list, open_doc(facts, comm, m));
 		}
 	}
 	return cw_json_finish(list, bad);
 }
 
-static bool matters(const struct cw_postmortem_facts *f, uint32_t i)
+static bool matters(const struct cw_postmortem_facts *facts, uint32_t i)
 {
-	const struct cw_postmortem_memory *m = f->input->memory;
+	const struct cw_postmortem_memory *m = facts->input->memory;
 
-	if (f->is_first[i])
+	if (facts->is_first[i])
 		return true;
 	for (uint32_t k = 0;
 	     m && m->before.since_ns && k < m->before.n_culprits && k < CW_POSTMORTEM_MAX_CULPRITS;
 	     k++)
-		if (m->before.culprits[k] == rank_of(f, i)->rank)
+		if (m->before.culprits[k] == rank_of(facts, i)->rank)
 			return true;
 	return false;
 }
@@ -381,7 +387,7 @@ static bool matters(const struct cw_postmortem_facts *f, uint32_t i)
  * Lists the newest calls of a rank on one communicator, oldest first. They come from the rank's
  * window; without a window, we list only the last call.
  */
-static json_t *calls_doc(const struct cw_postmortem_facts *f, const struct cw_snap_comm *comm,
+static json_t *calls_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
 			 const struct cw_snap_member *m)
 {
 	uint32_t from = m->n_window > CW_POSTMORTEM_DOC_MAX_OPS
@@ -391,19 +397,20 @@ static json_t *calls_doc(const struct cw_postmortem_facts *f, const struct cw_sn
 	int bad = 0;
 
 	for (uint32_t i = from; m->window && i < m->n_window; i++)
-		bad |= json_array_append_new(calls, op_doc(f, comm, &m->window[i]));
+		bad |= json_array_append_new(calls, op_doc(facts, comm, &m->window[i]));
 	if (!m->window && m->last)
-		bad |= json_array_append_new(calls, op_doc(f, comm, m->last));
-	bad |= json_object_set_new(doc, "rank", json_integer(f->input->snap->ranks[m->rank].rank));
+		bad |= json_array_append_new(calls, op_doc(facts, comm, m->last));
+	bad |= json_object_set_new(doc, "rank",
+				   json_integer(facts->input->snap->ranks[m->rank].rank));
 	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
 	bad |= json_object_set_new(doc, "entered", cw_json_u64(m->coll_entered));
 	bad |= json_object_set_new(doc, "calls", calls);
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *last_doc(const struct cw_postmortem_facts *f)
+static json_t *last_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_snapshot *snap = f->input->snap;
+	const struct cw_snapshot *snap = facts->input->snap;
 	json_t *list = json_array();
 	int bad = 0;
 
@@ -411,24 +418,25 @@ static json_t *last_doc(const struct cw_postmortem_facts *f)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
 
-			if (member->rank == CW_SNAP_NONE || !matters(f, member->rank) ||
+			if (member->rank == CW_SNAP_NONE || !matters(facts, member->rank) ||
 			    (!member->last && !member->window))
 				continue;
 			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_LAST)
 				return cw_json_finish(list, bad);
-			bad |= json_array_append_new(list, calls_doc(f, &snap->comms[c], member));
+			bad |= json_array_append_new(list,
+						     calls_doc(facts, &snap->comms[c], member));
 		}
 	return cw_json_finish(list, bad);
 }
 
-static json_t *wrong_data_doc(const struct cw_postmortem_facts *f)
+static json_t *wrong_data_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_verdict_list *v = f->input->list;
+	const struct cw_verdict_list *v = facts->input->list;
 	json_t *list = json_array();
 	int bad = 0;
 
 	for (uint32_t i = 0; v && i < v->n; i++)
-		if (cw_postmortem_is_wrong_data(&v->v[i]) && !(f->input->alerted & 1u << i))
+		if (cw_postmortem_is_wrong_data(&v->v[i]) && !(facts->input->alerted & 1u << i))
 			bad |= json_array_append_new(list, cw_json_text(v->v[i].summary));
 	return cw_json_finish(list, bad);
 }
@@ -441,35 +449,36 @@ static void note(json_t *notes, int *bad, const char *text)
 		*bad |= json_array_append_new(notes, cw_json_text(text));
 }
 
-static bool lacks_kernel(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool lacks_kernel(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
 	(void)arg; /* pick() passes it */
-	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_UNKNOWN;
+	return is_dead(facts, i) && facts->deaths[i].end_by == CW_END_BY_UNKNOWN;
 }
 
-static bool has_outside_sender(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool has_outside_sender(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
 	(void)arg; /* pick() passes it */
-	return is_dead(f, i) && f->deaths[i].end_by == CW_END_BY_OUTSIDE;
+	return is_dead(facts, i) && facts->deaths[i].end_by == CW_END_BY_OUTSIDE;
 }
 
-static bool has_unknown_clock(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool has_unknown_clock(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
 	(void)arg; /* pick() passes it */
-	return is_dead(f, i) && f->deaths[i].unsure_ns >= CW_POSTMORTEM_UNKNOWN_NS;
+	return is_dead(facts, i) && facts->deaths[i].unsure_ns >= CW_POSTMORTEM_UNKNOWN_NS;
 }
 
-static bool is_not_known_dead(const struct cw_postmortem_facts *f, uint32_t i, const void *arg)
+static bool is_not_known_dead(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
 {
 	(void)arg; /* pick() passes it */
-	return !is_dead(f, i);
+	return !is_dead(facts, i);
 }
 
-static void note_ranks(const struct cw_postmortem_facts *f, json_t *notes, int *bad,
-		       bool (*is)(const struct cw_postmortem_facts *f, uint32_t i, const void *arg),
+static void note_ranks(const struct cw_postmortem_facts *facts, json_t *notes, int *bad,
+		       bool (*is)(const struct cw_postmortem_facts *facts, uint32_t i,
+				  const void *arg),
 		       const char *what)
 {
-	_cleanup_(free_picked) struct picked p = pick(f, is, NULL);
+	_cleanup_(free_picked) struct picked p = pick(facts, is, NULL);
 	char ranks[RANKS_BYTES + 16], text[RANKS_BYTES + 256];
 
 	if (!p.n)
@@ -479,23 +488,23 @@ static void note_ranks(const struct cw_postmortem_facts *f, json_t *notes, int *
 	note(notes, bad, text);
 }
 
-static json_t *notes_doc(const struct cw_postmortem_facts *f)
+static json_t *notes_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_snapshot *snap = f->input->snap;
+	const struct cw_snapshot *snap = facts->input->snap;
 	json_t *notes = json_array();
 	int bad = 0;
 
-	note_ranks(f, notes, &bad, is_not_known_dead,
+	note_ranks(facts, notes, &bad, is_not_known_dead,
 		   "how they ended is not known, their node does not report");
-	note_ranks(f, notes, &bad, lacks_kernel,
+	note_ranks(facts, notes, &bad, lacks_kernel,
 		   "no kernel evidence (BPF): who sent them a signal, if anybody did, is not "
 		   "known");
-	note_ranks(f, notes, &bad, has_outside_sender,
+	note_ranks(facts, notes, &bad, has_outside_sender,
 		   "the signal came from outside of the daemon's pid namespace: its sender is not "
 		   "known here");
-	note_ranks(f, notes, &bad, has_unknown_clock,
+	note_ranks(facts, notes, &bad, has_unknown_clock,
 		   "their node's clock was measured too seldom to order their ends closely");
-	if (!f->input->memory)
+	if (!facts->input->memory)
 		note(notes, &bad,
 		     "this leader did not see the job just before the deaths: what was waited for "
 		     "is not known");
@@ -507,38 +516,38 @@ static json_t *notes_doc(const struct cw_postmortem_facts *f)
 /* ---- summary ---- */
 
 /* Appends "it was killed by SIGKILL sent by …". Uses the kernel's facts if there are any. */
-static void add_how(const struct cw_postmortem_facts *f, uint32_t i, char *buf, size_t len)
+static void add_how(const struct cw_postmortem_facts *facts, uint32_t i, char *buf, size_t len)
 {
-	const char *cause = rank_of(f, i)->cause;
+	const char *cause = rank_of(facts, i)->cause;
 	char how[96];
 
-	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
+	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
 	cw_text_append(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
 }
 
-static uint32_t n_dead(const struct cw_postmortem_facts *f)
+static uint32_t n_dead(const struct cw_postmortem_facts *facts)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
-		n += is_dead(f, i);
+	for (uint32_t i = 0; i < facts->input->snap->n_ranks; i++)
+		n += is_dead(facts, i);
 	return n;
 }
 
-static int64_t last_ns(const struct cw_postmortem_facts *f)
+static int64_t last_ns(const struct cw_postmortem_facts *facts)
 {
 	int64_t last = 0;
 
-	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
-		if (is_dead(f, i) && f->deaths[i].ended_ns > last)
-			last = f->deaths[i].ended_ns;
+	for (uint32_t i = 0; i < facts->input->snap->n_ranks; i++)
+		if (is_dead(facts, i) && facts->deaths[i].ended_ns > last)
+			last = facts->deaths[i].ended_ns;
 	return last;
 }
 
-static void add_others(const struct cw_postmortem_facts *f, char *buf, size_t len)
+static void add_others(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
-	uint32_t others = n_dead(f) - f->first->n_first;
-	int64_t within = last_ns(f) - first_ns(f);
+	uint32_t others = n_dead(facts) - facts->first->n_first;
+	int64_t within = last_ns(facts) - first_ns(facts);
 
 	if (others)
 		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
@@ -546,52 +555,52 @@ static void add_others(const struct cw_postmortem_facts *f, char *buf, size_t le
 }
 
 /* True if we know all expected ranks of the job, and all have ended. */
-static bool is_all_known(const struct cw_postmortem_facts *f)
+static bool is_all_known(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_snapshot *snap = f->input->snap;
+	const struct cw_snapshot *snap = facts->input->snap;
 
-	return n_dead(f) == snap->n_ranks && snap->n_ranks >= snap->ranks_expected;
+	return n_dead(facts) == snap->n_ranks && snap->n_ranks >= snap->ranks_expected;
 }
 
-static const char *first_verb(const struct cw_postmortem_facts *f)
+static const char *first_verb(const struct cw_postmortem_facts *facts)
 {
-	if (f->first->reason == CW_POSTMORTEM_BY_CAUSE)
+	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
 		return "was the first to fail";
-	if (f->blamed)
+	if (facts->blamed)
 		return "ended first";
-	if (f->first->reason == CW_POSTMORTEM_BY_TIME)
+	if (facts->first->reason == CW_POSTMORTEM_BY_TIME)
 		return "was the first to fail";
-	return is_all_known(f) ? "alone failed" : "failed";
+	return is_all_known(facts) ? "alone failed" : "failed";
 }
 
-static void say_first(const struct cw_postmortem_facts *f, char *buf, size_t len)
+static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
-	_cleanup_(free_picked) struct picked p = pick(f, is_first, NULL);
+	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
 	uint32_t i = 0;
 	char ranks[RANKS_BYTES + 16];
 
-	while (!f->is_first[i])
+	while (!facts->is_first[i])
 		i++;
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
-	if (f->first->reason == CW_POSTMORTEM_TIE)
+	if (facts->first->reason == CW_POSTMORTEM_TIE)
 		cw_text_append(
 			buf, len,
 			"%s ended too close together to tell who was first; of rank %d on %s: ",
-			ranks, rank_of(f, i)->rank, node_of(f, i));
+			ranks, rank_of(facts, i)->rank, node_of(facts, i));
 	else
 		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
-			       node_of(f, i), first_verb(f));
-	add_how(f, i, buf, len);
-	if (f->first->reason == CW_POSTMORTEM_BY_CAUSE)
+			       node_of(facts, i), first_verb(facts));
+	add_how(facts, i, buf, len);
+	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
 		cw_text_append(buf, len,
 			       ", what %u other%s ended of at the same time can follow from that",
-			       f->first->n_together - f->first->n_first,
-			       f->first->n_together - f->first->n_first == 1 ? "" : "s");
+			       facts->first->n_together - facts->first->n_first,
+			       facts->first->n_together - facts->first->n_first == 1 ? "" : "s");
 }
 
-static void say_blamed(const struct cw_postmortem_facts *f, char *buf, size_t len)
+static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
-	const struct cw_postmortem_wait *w = f->blamed;
+	const struct cw_postmortem_wait *w = facts->blamed;
 	int n = (int)strlen(w->summary);
 
 	/* Drop the full stop, because the sentence continues. */
@@ -599,87 +608,89 @@ static void say_blamed(const struct cw_postmortem_facts *f, char *buf, size_t le
 		n--;
 	if (w->since_ns)
 		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
-			       seconds(first_ns(f) - w->since_ns));
+			       seconds(first_ns(facts) - w->since_ns));
 	cw_text_append(buf, len, "%.*s; ", n, w->summary);
-	say_first(f, buf, len);
+	say_first(facts, buf, len);
 }
 
-static void say_cancelled(const struct cw_postmortem_facts *f, char *buf, size_t len)
+static void say_cancelled(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
-	uint32_t i = f->first->earliest;
-	const char *cause = rank_of(f, i)->cause;
+	uint32_t i = facts->first->earliest;
+	const char *cause = rank_of(facts, i)->cause;
 	char how[96];
 
-	cw_postmortem_format_end(&f->deaths[i], how, sizeof(how));
-	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", rank_of(f, i)->rank,
-		       node_of(f, i), cw_cause_verb(cause), cause && *cause ? cause : how);
+	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
+	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s",
+		       rank_of(facts, i)->rank, node_of(facts, i), cw_cause_verb(cause),
+		       cause && *cause ? cause : how);
 }
 
-static enum cw_class class_of(const struct cw_postmortem_facts *f)
+static enum cw_class class_of(const struct cw_postmortem_facts *facts)
 {
-	if (f->blamed)
-		return (enum cw_class)f->blamed->verdict_class;
-	if (has_first(f))
+	if (facts->blamed)
+		return (enum cw_class)facts->blamed->verdict_class;
+	if (has_first(facts))
 		return CW_CLASS_PROCESS_DEAD;
-	for (uint32_t i = 0; f->input->list && i < f->input->list->n; i++)
-		if (f->input->list->v[i].verdict_class == CW_CLASS_MISMATCH)
+	for (uint32_t i = 0; facts->input->list && i < facts->input->list->n; i++)
+		if (facts->input->list->v[i].verdict_class == CW_CLASS_MISMATCH)
 			return CW_CLASS_MISMATCH;
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
 /* True if the blame is for mismatched calls. The summary already contains these. */
-static bool is_of_calls(const struct cw_postmortem_facts *f)
+static bool is_of_calls(const struct cw_postmortem_facts *facts)
 {
-	return f->blamed && f->blamed->verdict_class == CW_CLASS_MISMATCH;
+	return facts->blamed && facts->blamed->verdict_class == CW_CLASS_MISMATCH;
 }
 
-static void summarize(const struct cw_postmortem_facts *f, const json_t *wrong, char *buf,
+static void summarize(const struct cw_postmortem_facts *facts, const json_t *wrong, char *buf,
 		      size_t len)
 {
 	buf[0] = '\0';
-	if (f->blamed)
-		say_blamed(f, buf, len);
-	else if (has_first(f))
-		say_first(f, buf, len);
-	else if (f->first->outcome == CW_POSTMORTEM_CANCELLED)
-		say_cancelled(f, buf, len);
+	if (facts->blamed)
+		say_blamed(facts, buf, len);
+	else if (has_first(facts))
+		say_first(facts, buf, len);
+	else if (facts->first->outcome == CW_POSTMORTEM_CANCELLED)
+		say_cancelled(facts, buf, len);
 	else
 		cw_text_append(buf, len, "all ranks ended well, but %s",
-			       class_of(f) == CW_CLASS_MISMATCH
+			       class_of(facts) == CW_CLASS_MISMATCH
 				       ? "data were wrong"
 				       : "sends and receives did not match");
-	if (has_first(f))
-		add_others(f, buf, len);
-	if (json_array_size(wrong) && !is_of_calls(f))
+	if (has_first(facts))
+		add_others(facts, buf, len);
+	if (json_array_size(wrong) && !is_of_calls(facts))
 		cw_text_append(buf, len, "; not told before: %s",
 			       json_string_value(json_array_get(wrong, 0)));
 }
 
 /* ---- the document ---- */
 
-static enum cw_detail detail_of(const struct cw_postmortem_facts *f)
+static enum cw_detail detail_of(const struct cw_postmortem_facts *facts)
 {
 	uint32_t i = 0;
 
-	if (f->blamed)
-		return (enum cw_detail)f->blamed->detail;
-	while (i < f->input->snap->n_ranks && !f->is_first[i])
+	if (facts->blamed)
+		return (enum cw_detail)facts->blamed->detail;
+	while (i < facts->input->snap->n_ranks && !facts->is_first[i])
 		i++;
-	if (i == f->input->snap->n_ranks || !has_first(f))
+	if (i == facts->input->snap->n_ranks || !has_first(facts))
 		return CW_DETAIL_NONE;
-	if (f->deaths[i].is_oom_killed)
+	if (facts->deaths[i].is_oom_killed)
 		return CW_DETAIL_OOM_KILLED;
-	return f->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
+	return facts->deaths[i].liveness == CW_LIVE_EXITED ? CW_DETAIL_EXITED : CW_DETAIL_KILLED;
 }
 
 /*
  * True if a request ended one of the first ranks. A request has a reason, which may be an end that
  * we did not see.
  */
-static bool was_first_asked(const struct cw_postmortem_facts *f)
+static bool was_first_asked(const struct cw_postmortem_facts *facts)
 {
-	for (uint32_t i = 0; i < f->input->snap->n_ranks; i++)
-		if (f->is_first[i] && cw_postmortem_kind(&f->deaths[i]) == CW_POSTMORTEM_ASKED)
+	for (uint32_t i = 0; i < facts->input->snap->n_ranks; i++)
+		if (facts->is_first[i] &&
+		    cw_postmortem_kind(&facts->deaths[i]) == CW_POSTMORTEM_ASKED)
 			return true;
 	return false;
 }
@@ -688,17 +699,17 @@ static bool was_first_asked(const struct cw_postmortem_facts *f)
  * If the times of the ends decide and we know all ends, the result is certain. A decision by cause
  * is a heuristic, and a tie is no decision.
  */
-static enum cw_confidence confidence_of(const struct cw_postmortem_facts *f)
+static enum cw_confidence confidence_of(const struct cw_postmortem_facts *facts)
 {
-	if (f->blamed)
-		return f->blamed->confidence > CW_CONFIDENCE_LIKELY
+	if (facts->blamed)
+		return facts->blamed->confidence > CW_CONFIDENCE_LIKELY
 			       ? CW_CONFIDENCE_LIKELY
-			       : (enum cw_confidence)f->blamed->confidence;
-	switch (f->first->reason) {
+			       : (enum cw_confidence)facts->blamed->confidence;
+	switch (facts->first->reason) {
 	case CW_POSTMORTEM_ONLY:
 	case CW_POSTMORTEM_BY_TIME:
-		return is_all_known(f) && !was_first_asked(f) ? CW_CONFIDENCE_CERTAIN
-							      : CW_CONFIDENCE_LIKELY;
+		return is_all_known(facts) && !was_first_asked(facts) ? CW_CONFIDENCE_CERTAIN
+								      : CW_CONFIDENCE_LIKELY;
 	case CW_POSTMORTEM_BY_CAUSE:
 		return CW_CONFIDENCE_LIKELY;
 	default:
@@ -707,90 +718,93 @@ static enum cw_confidence confidence_of(const struct cw_postmortem_facts *f)
 }
 
 /* Lists the rank numbers of the culprits. */
-static json_t *culprits_doc(const struct cw_postmortem_facts *f)
+static json_t *culprits_doc(const struct cw_postmortem_facts *facts)
 {
 	json_t *list = json_array();
 	int bad = 0;
 
 	for (uint32_t i = 0;
-	     f->blamed && i < f->blamed->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		bad |= json_array_append_new(list, json_integer(f->blamed->culprits[i]));
-	for (uint32_t i = 0; !f->blamed && has_first(f) && i < f->input->snap->n_ranks &&
-			     json_array_size(list) < CW_POSTMORTEM_MAX_CULPRITS;
+	     facts->blamed && i < facts->blamed->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
+		bad |= json_array_append_new(list, json_integer(facts->blamed->culprits[i]));
+	for (uint32_t i = 0;
+	     !facts->blamed && has_first(facts) && i < facts->input->snap->n_ranks &&
+	     json_array_size(list) < CW_POSTMORTEM_MAX_CULPRITS;
 	     i++)
-		if (f->is_first[i])
-			bad |= json_array_append_new(list, json_integer(rank_of(f, i)->rank));
+		if (facts->is_first[i])
+			bad |= json_array_append_new(list, json_integer(rank_of(facts, i)->rank));
 	return cw_json_finish(list, bad);
 }
 
-static json_t *times_doc(const struct cw_postmortem_facts *f)
+static json_t *times_doc(const struct cw_postmortem_facts *facts)
 {
 	json_t *doc = json_object();
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "first", wall(f, first_ns(f)));
-	bad |= json_object_set_new(doc, "last", wall(f, last_ns(f)));
-	bad |= json_object_set_new(doc, "confirmed", wall(f, f->input->snap->now_ns));
+	bad |= json_object_set_new(doc, "first", wall(facts, first_ns(facts)));
+	bad |= json_object_set_new(doc, "last", wall(facts, last_ns(facts)));
+	bad |= json_object_set_new(doc, "confirmed", wall(facts, facts->input->snap->now_ns));
 	return cw_json_finish(doc, bad);
 }
 
-static json_t *coverage_doc(const struct cw_postmortem_facts *f)
+static json_t *coverage_doc(const struct cw_postmortem_facts *facts)
 {
 	return json_pack("{s:I, s:I, s:I}", "ranks_expected",
-			 (json_int_t)f->input->snap->ranks_expected, "ranks_seen",
-			 (json_int_t)f->input->snap->n_ranks, "ranks_ended", (json_int_t)n_dead(f));
+			 (json_int_t)facts->input->snap->ranks_expected, "ranks_seen",
+			 (json_int_t)facts->input->snap->n_ranks, "ranks_ended",
+			 (json_int_t)n_dead(facts));
 }
 
-static int add_calls(const struct cw_postmortem_facts *f, json_t *doc, json_t *wrong)
+static int add_calls(const struct cw_postmortem_facts *facts, json_t *doc, json_t *wrong)
 {
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "waited_for", wait_doc(f));
-	bad |= json_object_set_new(doc, "open", all_open_doc(f));
-	bad |= json_object_set_new(doc, "last_calls", last_doc(f));
+	bad |= json_object_set_new(doc, "waited_for", wait_doc(facts));
+	bad |= json_object_set_new(doc, "open", all_open_doc(facts));
+	bad |= json_object_set_new(doc, "last_calls", last_doc(facts));
 	bad |= json_object_set(doc, "wrong_data", wrong);
 	return bad;
 }
 
-static int add_ends(const struct cw_postmortem_facts *f, json_t *doc)
+static int add_ends(const struct cw_postmortem_facts *facts, json_t *doc)
 {
 	uint32_t omitted = 0, apart = 0;
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "first", first_doc(f));
-	bad |= json_object_set_new(doc, "ends", ends_doc(f, &omitted));
+	bad |= json_object_set_new(doc, "first", first_doc(facts));
+	bad |= json_object_set_new(doc, "ends", ends_doc(facts, &omitted));
 	bad |= json_object_set_new(doc, "ends_omitted", json_integer(omitted));
-	bad |= json_object_set_new(doc, "ended", groups_doc(f, &apart));
+	bad |= json_object_set_new(doc, "ended", groups_doc(facts, &apart));
 	bad |= json_object_set_new(doc, "ended_otherwise", json_integer(apart));
 	return bad;
 }
 
-json_t *cw_postmortem_doc(const struct cw_postmortem_facts *f)
+json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts)
 {
-	const struct cw_postmortem_input *s = f->input;
-	json_t *doc = json_object(), *wrong = wrong_data_doc(f);
+	const struct cw_postmortem_input *input = facts->input;
+	json_t *doc = json_object(), *wrong = wrong_data_doc(facts);
 	char summary[1024], command[64 + CW_INCIDENT_ID_MAX];
 	int bad = wrong ? 0 : -1;
 
-	summarize(f, wrong, summary, sizeof(summary));
-	(void)snprintf(command, sizeof(command), "collwatch report %s", f->id);
+	summarize(facts, wrong, summary, sizeof(summary));
+	(void)snprintf(command, sizeof(command), "collwatch report %s", facts->id);
 	bad |= json_object_set_new(doc, "schema", json_string("collwatch.postmortem/1"));
-	bad |= json_object_set_new(doc, "id", json_string(f->id));
-	bad |= json_object_set_new(doc, "incident", *s->incident ? json_true() : json_false());
-	bad |= json_object_set_new(doc, "job", cw_json_text(s->snap->job ? s->snap->job : ""));
-	bad |= json_object_set_new(doc, "uid", json_integer(s->uid));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(class_of(f))));
-	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(detail_of(f))));
+	bad |= json_object_set_new(doc, "id", json_string(facts->id));
+	bad |= json_object_set_new(doc, "incident", *input->incident ? json_true() : json_false());
+	bad |= json_object_set_new(doc, "job",
+				   cw_json_text(input->snap->job ? input->snap->job : ""));
+	bad |= json_object_set_new(doc, "uid", json_integer(input->uid));
+	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(class_of(facts))));
+	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(detail_of(facts))));
 	bad |= json_object_set_new(doc, "confidence",
-				   json_string(cw_confidence_name(confidence_of(f))));
-	bad |= json_object_set_new(doc, "culprits", culprits_doc(f));
+				   json_string(cw_confidence_name(confidence_of(facts))));
+	bad |= json_object_set_new(doc, "culprits", culprits_doc(facts));
 	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
-	bad |= add_ends(f, doc);
-	bad |= add_calls(f, doc, wrong);
-	bad |= json_object_set_new(doc, "notes", notes_doc(f));
-	bad |= json_object_set_new(doc, "coverage", coverage_doc(f));
-	bad |= json_object_set_new(doc, "times", times_doc(f));
-	bad |= json_object_set_new(doc, "leader", cw_json_text(s->self));
+	bad |= add_ends(facts, doc);
+	bad |= add_calls(facts, doc, wrong);
+	bad |= json_object_set_new(doc, "notes", notes_doc(facts));
+	bad |= json_object_set_new(doc, "coverage", coverage_doc(facts));
+	bad |= json_object_set_new(doc, "times", times_doc(facts));
+	bad |= json_object_set_new(doc, "leader", cw_json_text(input->self));
 	bad |= json_object_set_new(doc, "command", json_string(command));
 	json_decref(wrong);
 	return cw_json_finish(doc, bad);

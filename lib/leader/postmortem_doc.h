@@ -30,4 +30,4 @@ struct cw_postmortem_facts {
 };
 
 /* Builds the document. Returns NULL if out of memory. */
-json_t *cw_postmortem_doc(const struct cw_postmortem_facts *f);
+json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts);

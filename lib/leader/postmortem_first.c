@@ -12,75 +12,76 @@
 
 #include "model/death.h"
 
-static bool is_asked(const struct cw_postmortem_death *d)
+static bool is_asked(const struct cw_postmortem_death *death)
 {
-	const struct cw_ending end = { .liveness = d->liveness,
-				       .exit_code = d->exit_code,
-				       .term_signal = d->term_signal };
+	const struct cw_ending end = { .liveness = death->liveness,
+				       .exit_code = death->exit_code,
+				       .term_signal = death->term_signal };
 
 	if (cw_ending_is_asked(&end))
 		return true;
-	if (d->end_by == CW_END_BY_PARENT || d->end_by == CW_END_BY_INIT)
+	if (death->end_by == CW_END_BY_PARENT || death->end_by == CW_END_BY_INIT)
 		return true;
 	/*
 	 * An exit with an error counts as requested if the kernel recorded its cause. The kernel
 	 * also records if there was none.
 	 */
-	return d->liveness == CW_LIVE_EXITED && d->exit_code && d->end_by != CW_END_BY_UNKNOWN &&
-	       d->end_by != CW_END_BY_NOBODY;
+	return death->liveness == CW_LIVE_EXITED && death->exit_code &&
+	       death->end_by != CW_END_BY_UNKNOWN && death->end_by != CW_END_BY_NOBODY;
 }
 
-static enum cw_postmortem_kind kind_of_signal(const struct cw_postmortem_death *d)
+static enum cw_postmortem_kind kind_of_signal(const struct cw_postmortem_death *death)
 {
-	switch (d->term_signal) {
+	switch (death->term_signal) {
 	case SIGKILL:
 		return CW_POSTMORTEM_KILLED;
 	case SIGABRT:
-		return d->is_inside_call || d->has_lost_peer ? CW_POSTMORTEM_REACTION
-							     : CW_POSTMORTEM_OWN;
+		return death->is_inside_call || death->has_lost_peer ? CW_POSTMORTEM_REACTION
+								     : CW_POSTMORTEM_OWN;
 	case SIGHUP:
 	case SIGPIPE:
 		return CW_POSTMORTEM_REACTION; /* its terminal or the reader of its pipe is gone */
 	default:
-		return d->end_by == CW_END_BY_PROCESS || d->end_by == CW_END_BY_OUTSIDE
+		return death->end_by == CW_END_BY_PROCESS || death->end_by == CW_END_BY_OUTSIDE
 			       ? CW_POSTMORTEM_KILLED
 			       : CW_POSTMORTEM_OWN;
 	}
 }
 
-enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *d)
+enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *death)
 {
-	if (!cw_liveness_is_dead(d->liveness))
+	if (!cw_liveness_is_dead(death->liveness))
 		return CW_POSTMORTEM_ALIVE;
-	if (d->liveness == CW_LIVE_GONE || (d->liveness == CW_LIVE_EXITED && !d->exit_code))
+	if (death->liveness == CW_LIVE_GONE ||
+	    (death->liveness == CW_LIVE_EXITED && !death->exit_code))
 		return CW_POSTMORTEM_NO_FAILURE;
-	if (d->is_oom_killed)
+	if (death->is_oom_killed)
 		return CW_POSTMORTEM_OWN;
-	if (is_asked(d))
+	if (is_asked(death))
 		return CW_POSTMORTEM_ASKED;
-	if (d->liveness == CW_LIVE_KILLED)
-		return kind_of_signal(d);
-	if (d->has_lost_peer)
+	if (death->liveness == CW_LIVE_KILLED)
+		return kind_of_signal(death);
+	if (death->has_lost_peer)
 		return CW_POSTMORTEM_REACTION;
-	return d->is_inside_call ? CW_POSTMORTEM_KILLED : CW_POSTMORTEM_OWN;
+	return death->is_inside_call ? CW_POSTMORTEM_KILLED : CW_POSTMORTEM_OWN;
 }
 
-void cw_postmortem_format_end(const struct cw_postmortem_death *d, char *buf, uint32_t len)
+void cw_postmortem_format_end(const struct cw_postmortem_death *death, char *buf, uint32_t len)
 {
 	const char *name;
 
-	switch (d->liveness) {
+	switch (death->liveness) {
 	case CW_LIVE_EXITED:
-		(void)snprintf(buf, len, "exited with status %d", d->exit_code);
+		(void)snprintf(buf, len, "exited with status %d", death->exit_code);
 		break;
 	case CW_LIVE_KILLED:
-		name = cw_signal_name(d->term_signal);
-		if (d->is_oom_killed)
+		name = cw_signal_name(death->term_signal);
+		if (death->is_oom_killed)
 			(void)snprintf(buf, len, "was killed by the OOM killer");
 		else if (name)
 			(void)snprintf(buf, len, "was killed by SIG%s", name);
 		else
-			(void)snprintf(buf, len, "was killed by signal %d", d->term_signal);
+			(void)snprintf(buf, len, "was killed by signal %d", death->term_signal);
 		break;
 	case CW_LIVE_GONE:
 		(void)snprintf(buf, len, "ended, the kernel did not say how");
@@ -90,9 +91,9 @@ void cw_postmortem_format_end(const struct cw_postmortem_death *d, char *buf, ui
 	}
 }
 
-static bool has_failed(const struct cw_postmortem_death *d)
+static bool has_failed(const struct cw_postmortem_death *death)
 {
-	return cw_postmortem_kind(d) < CW_POSTMORTEM_NO_FAILURE;
+	return cw_postmortem_kind(death) < CW_POSTMORTEM_NO_FAILURE;
 }
 
 /* True if, given the uncertainty, both deaths may be simultaneous. */
@@ -113,46 +114,50 @@ static bool is_one_process(const struct cw_postmortem_death *a, const struct cw_
 }
 
 /* True if all marked ranks belong to one process. */
-static bool are_one_process(const struct cw_postmortem_death *v, uint32_t n, const bool *marked)
+static bool are_one_process(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			    const bool *marked)
 {
 	const struct cw_postmortem_death *one = NULL;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n_deaths; i++) {
 		if (!marked[i])
 			continue;
-		if (one && !is_one_process(one, &v[i]))
+		if (one && !is_one_process(one, &deaths[i]))
 			return false;
-		one = one ? one : &v[i];
+		one = one ? one : &deaths[i];
 	}
 	return true;
 }
 
 /* True if one of the marked ranks sent the signal to rank i. */
-static bool was_sent_by_one_of(const struct cw_postmortem_death *v, uint32_t n, const bool *marked,
-			       uint32_t i)
+static bool was_sent_by_one_of(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			       const bool *marked, uint32_t i)
 {
-	for (uint32_t k = 0; v[i].end_by == CW_END_BY_PROCESS && v[i].end_sender && k < n; k++)
-		if (k != i && marked[k] && v[k].node == v[i].node && v[k].pid == v[i].end_sender)
+	for (uint32_t k = 0;
+	     deaths[i].end_by == CW_END_BY_PROCESS && deaths[i].end_sender && k < n_deaths; k++)
+		if (k != i && marked[k] && deaths[k].node == deaths[i].node &&
+		    deaths[k].pid == deaths[i].end_sender)
 			return true;
 	return false;
 }
 
-static void keep_strongest(const struct cw_postmortem_death *v, uint32_t n, bool *is_first)
+static void keep_strongest(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			   bool *is_first)
 {
 	enum cw_postmortem_kind best = CW_POSTMORTEM_ALIVE;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (is_first[i] && cw_postmortem_kind(&v[i]) < best)
-			best = cw_postmortem_kind(&v[i]);
-	for (uint32_t i = 0; i < n; i++)
-		is_first[i] = is_first[i] && cw_postmortem_kind(&v[i]) == best;
+	for (uint32_t i = 0; i < n_deaths; i++)
+		if (is_first[i] && cw_postmortem_kind(&deaths[i]) < best)
+			best = cw_postmortem_kind(&deaths[i]);
+	for (uint32_t i = 0; i < n_deaths; i++)
+		is_first[i] = is_first[i] && cw_postmortem_kind(&deaths[i]) == best;
 }
 
-static uint32_t count(const bool *is, uint32_t n)
+static uint32_t count(const bool *is, uint32_t n_deaths)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n_deaths; i++)
 		sum += is[i];
 	return sum;
 }
@@ -161,13 +166,13 @@ static uint32_t count(const bool *is, uint32_t n)
  * Drops each rank whose signal came from another of the first ranks. The sender is to blame before
  * its target, no matter how the sender died.
  */
-static void drop_receivers(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
-			   struct cw_postmortem_first *f)
+static void drop_receivers(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			   bool *is_first, struct cw_postmortem_first *f)
 {
-	uint32_t left = count(is_first, n);
+	uint32_t left = count(is_first, n_deaths);
 
-	for (uint32_t i = 0; i < n && left > 1; i++) {
-		if (!is_first[i] || !was_sent_by_one_of(v, n, is_first, i))
+	for (uint32_t i = 0; i < n_deaths && left > 1; i++) {
+		if (!is_first[i] || !was_sent_by_one_of(deaths, n_deaths, is_first, i))
 			continue;
 		is_first[i] = false;
 		f->is_sender_known = true;
@@ -176,96 +181,99 @@ static void drop_receivers(const struct cw_postmortem_death *v, uint32_t n, bool
 }
 
 /* True if one SIGKILL from outside ended all ranks, and no rank failed on its own. */
-static bool is_stroke(const struct cw_postmortem_death *v, uint32_t n,
+static bool is_stroke(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 		      const struct cw_postmortem_first *f)
 {
 	uint32_t killed = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		enum cw_postmortem_kind kind = cw_postmortem_kind(&v[i]);
+	for (uint32_t i = 0; i < n_deaths; i++) {
+		enum cw_postmortem_kind kind = cw_postmortem_kind(&deaths[i]);
 
 		if (kind == CW_POSTMORTEM_ALIVE || kind == CW_POSTMORTEM_OWN)
 			return false;
 		if (kind == CW_POSTMORTEM_NO_FAILURE)
 			continue;
-		if (!v[i].is_shutdown || v[i].ended_ns - v[f->earliest].ended_ns >
-						 CW_POSTMORTEM_TOGETHER_NS + v[i].unsure_ns)
+		if (!deaths[i].is_shutdown ||
+		    deaths[i].ended_ns - deaths[f->earliest].ended_ns >
+			    CW_POSTMORTEM_TOGETHER_NS + deaths[i].unsure_ns)
 			return false;
-		killed += kind == CW_POSTMORTEM_KILLED && v[i].term_signal == SIGKILL;
+		killed += kind == CW_POSTMORTEM_KILLED && deaths[i].term_signal == SIGKILL;
 	}
 	return killed >= 2 && killed == f->n_failed;
 }
 
 /* True if the first ranks, and most others, were asked to end. Other kinds of death came later. */
-static bool is_cancelled(const struct cw_postmortem_death *v, uint32_t n, const bool *is_first,
-			 const struct cw_postmortem_first *f)
+static bool is_cancelled(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			 const bool *is_first, const struct cw_postmortem_first *f)
 {
 	uint32_t asked = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		asked += cw_postmortem_kind(&v[i]) == CW_POSTMORTEM_ASKED;
-		if (is_first[i] && cw_postmortem_kind(&v[i]) != CW_POSTMORTEM_ASKED)
-			return is_stroke(v, n, f);
+	for (uint32_t i = 0; i < n_deaths; i++) {
+		asked += cw_postmortem_kind(&deaths[i]) == CW_POSTMORTEM_ASKED;
+		if (is_first[i] && cw_postmortem_kind(&deaths[i]) != CW_POSTMORTEM_ASKED)
+			return is_stroke(deaths, n_deaths, f);
 	}
 	return 2 * asked > f->n_failed;
 }
 
-static void find_earliest(const struct cw_postmortem_death *v, uint32_t n,
+static void find_earliest(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			  struct cw_postmortem_first *f)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		if (!has_failed(&v[i]))
+	for (uint32_t i = 0; i < n_deaths; i++) {
+		if (!has_failed(&deaths[i]))
 			continue;
-		if (!f->n_failed++ || v[i].ended_ns < v[f->earliest].ended_ns)
+		if (!f->n_failed++ || deaths[i].ended_ns < deaths[f->earliest].ended_ns)
 			f->earliest = i;
 	}
 }
 
 /* Returns the time from the earliest failure to the next one that is clearly later. */
-static int64_t margin(const struct cw_postmortem_death *v, uint32_t n, uint32_t earliest)
+static int64_t margin(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+		      uint32_t earliest)
 {
 	int64_t least = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		int64_t apart = v[i].ended_ns - v[earliest].ended_ns;
+	for (uint32_t i = 0; i < n_deaths; i++) {
+		int64_t apart = deaths[i].ended_ns - deaths[earliest].ended_ns;
 
-		if (has_failed(&v[i]) && !is_together(&v[earliest], &v[i]) &&
+		if (has_failed(&deaths[i]) && !is_together(&deaths[earliest], &deaths[i]) &&
 		    (!least || apart < least))
 			least = apart;
 	}
 	return least;
 }
 
-void cw_postmortem_order(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
-			 struct cw_postmortem_first *ret)
+void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			 bool *is_first, struct cw_postmortem_first *ret)
 {
 	struct cw_postmortem_first f = { 0 };
 	bool is_one;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n_deaths; i++)
 		is_first[i] = false;
-	find_earliest(v, n, &f);
+	find_earliest(deaths, n_deaths, &f);
 	if (!f.n_failed) {
 		*ret = f;
 		return;
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		is_first[i] = has_failed(&v[i]) && is_together(&v[f.earliest], &v[i]);
+	for (uint32_t i = 0; i < n_deaths; i++) {
+		is_first[i] =
+			has_failed(&deaths[i]) && is_together(&deaths[f.earliest], &deaths[i]);
 		f.n_together += is_first[i];
 	}
-	f.margin_ns = margin(v, n, f.earliest);
-	is_one = are_one_process(v, n, is_first);
+	f.margin_ns = margin(deaths, n_deaths, f.earliest);
+	is_one = are_one_process(deaths, n_deaths, is_first);
 	if (f.n_failed > 1 && !is_one)
 		f.reason = CW_POSTMORTEM_BY_CAUSE;
 	else if (f.n_failed > f.n_together)
 		f.reason = CW_POSTMORTEM_BY_TIME;
-	drop_receivers(v, n, is_first, &f);
-	keep_strongest(v, n, is_first);
-	f.n_first = count(is_first, n);
-	if (f.n_first > 1 && !are_one_process(v, n, is_first))
+	drop_receivers(deaths, n_deaths, is_first, &f);
+	keep_strongest(deaths, n_deaths, is_first);
+	f.n_first = count(is_first, n_deaths);
+	if (f.n_first > 1 && !are_one_process(deaths, n_deaths, is_first))
 		f.reason = CW_POSTMORTEM_TIE;
-	f.outcome =
-		is_cancelled(v, n, is_first, &f) ? CW_POSTMORTEM_CANCELLED : CW_POSTMORTEM_FAILED;
+	f.outcome = is_cancelled(deaths, n_deaths, is_first, &f) ? CW_POSTMORTEM_CANCELLED
+								 : CW_POSTMORTEM_FAILED;
 	*ret = f;
 }
 

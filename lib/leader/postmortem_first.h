@@ -80,10 +80,10 @@ struct cw_postmortem_first {
 	bool is_sender_known; /* one of the n_together ranks sent the signal that ended another */
 };
 
-enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *d);
+enum cw_postmortem_kind cw_postmortem_kind(const struct cw_postmortem_death *death);
 /* Formats "exited with status 1" or "was killed by SIGTERM", without the sender. */
-void cw_postmortem_format_end(const struct cw_postmortem_death *d, char *buf, uint32_t len);
-/* Finds the first deaths. Sets is_first, which has an element for each death. n may be 0. */
-void cw_postmortem_order(const struct cw_postmortem_death *v, uint32_t n, bool *is_first,
-			 struct cw_postmortem_first *ret);
+void cw_postmortem_format_end(const struct cw_postmortem_death *death, char *buf, uint32_t len);
+/* Finds the first deaths. Sets is_first, which has an element for each death. n_deaths may be 0. */
+void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
+			 bool *is_first, struct cw_postmortem_first *ret);
 const char *cw_postmortem_reason_name(unsigned reason);

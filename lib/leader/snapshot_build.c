@@ -130,27 +130,28 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 /*
  * Finds or adds a communicator. If it is over a limit, we omit it, and *ret_index is CW_SNAP_NONE.
  */
-static int find_or_add_comm(struct builder *b, const struct cw_msg_member *m, uint32_t *ret_index)
+static int find_or_add_comm(struct builder *b, const struct cw_msg_member *member,
+			    uint32_t *ret_index)
 {
 	struct cw_snap_comm comm = {
-		.comm_facts = m->comm_facts,
-		.id = m->comm_id,
-		.nranks = m->nranks,
-		.name = m->name[0] ? m->name : NULL,
+		.comm_facts = member->comm_facts,
+		.id = member->comm_id,
+		.nranks = member->nranks,
+		.name = member->name[0] ? member->name : NULL,
 	};
 
-	*ret_index = cw_snapshot_find_comm(b->snap, m->comm_id, m->instance);
-	if (*ret_index != CW_SNAP_NONE && m->nranks <= b->snap->comms[*ret_index].nranks)
+	*ret_index = cw_snapshot_find_comm(b->snap, member->comm_id, member->instance);
+	if (*ret_index != CW_SNAP_NONE && member->nranks <= b->snap->comms[*ret_index].nranks)
 		return 0;
-	if (m->nranks == 0 || m->nranks > CW_BUILD_MAX_NRANKS ||
-	    b->places + m->nranks > b->places_max) {
+	if (member->nranks == 0 || member->nranks > CW_BUILD_MAX_NRANKS ||
+	    b->places + member->nranks > b->places_max) {
 		b->over_limit++;
 		return 0;
 	}
-	b->places += m->nranks;
+	b->places += member->nranks;
 	/* Members may report different sizes, so make a place for each claimed rank. */
 	if (*ret_index != CW_SNAP_NONE)
-		return cw_snapshot_grow_comm(b->snap, *ret_index, m->nranks);
+		return cw_snapshot_grow_comm(b->snap, *ret_index, member->nranks);
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
@@ -192,74 +193,74 @@ static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
 }
 
 static int attach_windows(struct builder *b, const struct cw_rank_ref *ref,
-			  const struct cw_msg_member *m, uint32_t comm)
+			  const struct cw_msg_member *member, uint32_t comm)
 {
 	const char *node = b->in->digests->nodes[ref->node].name;
 	const struct cw_msg_rank *rank = cw_job_digests_rank(b->in->digests, ref);
 	const struct cw_job_window *past, *last;
 
-	past = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_PAST, b->in->now_ns);
-	last = cw_job_window(b->in->job, node, rank, m, CW_WINDOW_LAST, b->in->now_ns);
+	past = cw_job_window(b->in->job, node, rank, member, CW_WINDOW_PAST, b->in->now_ns);
+	last = cw_job_window(b->in->job, node, rank, member, CW_WINDOW_LAST, b->in->now_ns);
 	if (past && last)
-		return attach_joined(b, comm, (uint32_t)m->comm_rank, past, last);
+		return attach_joined(b, comm, (uint32_t)member->comm_rank, past, last);
 	if (past)
 		last = past;
-	return last ? cw_snapshot_set_window(b->snap, comm, (uint32_t)m->comm_rank, last->ops,
+	return last ? cw_snapshot_set_window(b->snap, comm, (uint32_t)member->comm_rank, last->ops,
 					     last->n_ops, last->lost, last->read_ns)
 		    : 0;
 }
 
 static int copy_ops(struct builder *b, uint32_t comm, struct cw_snap_member *to,
-		    const struct cw_msg_member *m, int64_t at_ns)
+		    const struct cw_msg_member *member, int64_t at_ns)
 {
 	struct cw_op op;
 	int r = 0;
 
-	if (m->pending) {
-		op = cw_ages_to_op(m->pending, at_ns);
+	if (member->pending) {
+		op = cw_ages_to_op(member->pending, at_ns);
 		r = cw_snapshot_copy_pending(b->snap, to, &op);
 	}
-	if (m->last && r >= 0) {
-		op = cw_ages_to_op(m->last, at_ns);
-		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)m->comm_rank, &op);
+	if (member->last && r >= 0) {
+		op = cw_ages_to_op(member->last, at_ns);
+		r = cw_snapshot_copy_last(b->snap, comm, (uint32_t)member->comm_rank, &op);
 	}
 	return r;
 }
 
 static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
-		       const struct cw_msg_member *m, int64_t at_ns)
+		       const struct cw_msg_member *member, int64_t at_ns)
 {
 	int r;
 
-	copy_facts(to, m, at_ns);
-	r = copy_ops(b, comm, to, m, at_ns);
+	copy_facts(to, member, at_ns);
+	r = copy_ops(b, comm, to, member, at_ns);
 	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
 }
 
 static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
-		      const struct cw_msg_member *m)
+		      const struct cw_msg_member *from)
 {
 	const struct cw_job_digests_node *node = &b->in->digests->nodes[ref->node];
 	struct cw_snap_member *member;
 	uint32_t comm;
 	int r;
 
-	r = find_or_add_comm(b, m, &comm);
+	r = find_or_add_comm(b, from, &comm);
 	if (r < 0 || comm == CW_SNAP_NONE)
 		return r;
 	/* Skip a rank that is still inside the init call. It has no place yet. */
-	if (m->comm_rank < 0 || (uint32_t)m->comm_rank >= b->snap->comms[comm].nranks)
+	if (from->comm_rank < 0 || (uint32_t)from->comm_rank >= b->snap->comms[comm].nranks)
 		return 0;
-	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)m->comm_rank, rank_index, &member);
+	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)from->comm_rank, rank_index, &member);
 	if (r == -EINVAL) {
 		b->doubles++;
 		return 0;
 	}
 	if (r >= 0)
-		r = fill_member(b, comm, member, m, node->received_ns);
+		r = fill_member(b, comm, member, from, node->received_ns);
 	if (r < 0 || !b->in->job || !b->in->job->windows)
 		return r;
-	return attach_windows(b, ref, m, comm);
+	return attach_windows(b, ref, from, comm);
 }
 
 /*

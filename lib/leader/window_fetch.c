@@ -37,19 +37,19 @@ static void on_past_windows(const char *node, const struct cw_message *reply, vo
 
 static bool has_member_of(const struct cw_job_digests_node *node, const uint64_t *ids, uint32_t n)
 {
-	const struct cw_msg_digest *d = &node->digest->digest;
+	const struct cw_msg_digest *digest = &node->digest->digest;
 
-	for (uint32_t i = 0; i < d->n_ranks; i++)
-		for (uint32_t m = 0; m < d->ranks[i].n_members; m++)
+	for (uint32_t i = 0; i < digest->n_ranks; i++)
+		for (uint32_t m = 0; m < digest->ranks[i].n_members; m++)
 			for (uint32_t c = 0; c < n; c++)
-				if (d->ranks[i].members[m].comm_id == ids[c])
+				if (digest->ranks[i].members[m].comm_id == ids[c])
 					return true;
 	return false;
 }
 
-static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
-			    struct cw_job *job, struct cw_msg_window_request *request,
-			    cw_leader_answer_fn on_reply)
+static unsigned query_peers(const struct cw_leader_effects *effects,
+			    const struct cw_job_digests *digests, struct cw_job *job,
+			    struct cw_msg_window_request *request, cw_leader_answer_fn on_reply)
 {
 	struct cw_message msg = { .type = CW_MSG_WINDOW_REQUEST };
 	unsigned n_asked = 0;
@@ -66,7 +66,8 @@ static unsigned query_peers(const struct cw_leader_effects *e, const struct cw_j
 			continue;
 		msg.window_request.job_hash = node->digest->digest.job_hash; /* the node's own name
 									      * for the job */
-		if (e->ask(e->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply, job) == 0) {
+		if (effects->ask(effects->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply,
+				 job) == 0) {
 			job->windows_awaited++;
 			n_asked++;
 		}
@@ -85,19 +86,19 @@ static uint32_t most_on_a_node(const struct cw_job_digests *digests, uint64_t id
 	uint32_t most = 1;
 
 	for (unsigned i = 0; i < digests->n_nodes; i++) {
-		const struct cw_msg_digest *d = &digests->nodes[i].digest->digest;
+		const struct cw_msg_digest *digest = &digests->nodes[i].digest->digest;
 		uint32_t n = 0;
 
-		for (uint32_t r = 0; r < d->n_ranks; r++)
-			for (uint32_t m = 0; m < d->ranks[r].n_members; m++)
-				n += d->ranks[r].members[m].comm_id == id;
+		for (uint32_t r = 0; r < digest->n_ranks; r++)
+			for (uint32_t m = 0; m < digest->ranks[r].n_members; m++)
+				n += digest->ranks[r].members[m].comm_id == id;
 		if (n > most)
 			most = n;
 	}
 	return most;
 }
 
-static unsigned ask_for_past(const struct cw_leader_effects *e,
+static unsigned ask_for_past(const struct cw_leader_effects *effects,
 			     const struct cw_job_digests *digests, struct cw_job *job,
 			     const struct cw_snap_comm *comm, int64_t now)
 {
@@ -114,18 +115,18 @@ static unsigned ask_for_past(const struct cw_leader_effects *e,
 	request.max_ops = max_calls;
 	request.from_seq = range.from_seq;
 	request.to_seq = range.to_seq;
-	return query_peers(e, digests, job, &request, on_past_windows);
+	return query_peers(effects, digests, job, &request, on_past_windows);
 }
 
 /* True if a rank waits in the communicator now. If not, only the past is of interest. */
-static bool is_waited_on(const struct cw_verdict *v, uint32_t comm)
+static bool is_waited_on(const struct cw_verdict *verdict, uint32_t comm)
 {
-	if (!v->waiting_since_ns)
+	if (!verdict->waiting_since_ns)
 		return false;
-	for (uint32_t i = 0; i < v->n_chain; i++)
-		if (v->chain[i].comm == comm)
+	for (uint32_t i = 0; i < verdict->n_chain; i++)
+		if (verdict->chain[i].comm == comm)
 			return true;
-	return v->comm == comm;
+	return verdict->comm == comm;
 }
 
 static bool may_ask(const struct cw_job *job, int64_t now)
@@ -139,9 +140,9 @@ static uint32_t ops_of(const struct cw_snapshot *snap)
 	return snap->n_ranks <= 64 ? CW_WINDOW_FETCH_OPS_SMALL : CW_WINDOW_FETCH_OPS;
 }
 
-unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
-			 struct cw_job *job, const struct cw_snapshot *snap,
-			 const struct cw_verdict *v)
+unsigned cw_window_fetch(const struct cw_leader_effects *effects,
+			 const struct cw_job_digests *digests, struct cw_job *job,
+			 const struct cw_snapshot *snap, const struct cw_verdict *verdict)
 {
 	int64_t now = snap->now_ns;
 	uint64_t ids[CW_WINDOW_FETCH_MAX_COMMS];
@@ -153,16 +154,16 @@ unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_
 
 	if (!may_ask(job, now))
 		return 0;
-	for (uint32_t i = 0; i < v->n_wanted && i < CW_WINDOW_FETCH_MAX_COMMS; i++) {
-		const struct cw_snap_comm *comm = &snap->comms[v->wanted[i]];
+	for (uint32_t i = 0; i < verdict->n_wanted && i < CW_WINDOW_FETCH_MAX_COMMS; i++) {
+		const struct cw_snap_comm *comm = &snap->comms[verdict->wanted[i]];
 
 		job->windows_asked_ns = now;
-		n_asked += ask_for_past(e, digests, job, comm, now);
-		if (!comm->differ_seq || is_waited_on(v, v->wanted[i]))
+		n_asked += ask_for_past(effects, digests, job, comm, now);
+		if (!comm->differ_seq || is_waited_on(verdict, verdict->wanted[i]))
 			ids[request.n_comm_ids++] = comm->id;
 	}
 	if (request.n_comm_ids)
-		n_asked += query_peers(e, digests, job, &request, on_last_windows);
+		n_asked += query_peers(effects, digests, job, &request, on_last_windows);
 	return n_asked;
 }
 
@@ -180,18 +181,18 @@ static bool are_few_enough(const struct cw_job_digests *digests, const struct cw
 	for (uint32_t i = 0; i < snap->n_comms; i++)
 		n_ops += (uint64_t)snap->comms[i].nranks * max_ops;
 	for (unsigned i = 0; i < digests->n_nodes; i++) {
-		const struct cw_msg_digest *d = &digests->nodes[i].digest->digest;
+		const struct cw_msg_digest *digest = &digests->nodes[i].digest->digest;
 		uint64_t n = 0;
 
-		for (uint32_t r = 0; r < d->n_ranks; r++)
-			n += d->ranks[r].n_members;
+		for (uint32_t r = 0; r < digest->n_ranks; r++)
+			n += digest->ranks[r].n_members;
 		if (n * CW_WINDOW_FETCH_OPS > CW_MSG_MAX_REPLY_OPS)
 			return false;
 	}
 	return n_ops <= CW_JOB_MAX_WINDOW_OPS - CW_JOB_MAX_PAST_OPS;
 }
 
-unsigned cw_window_fetch_all(const struct cw_leader_effects *e,
+unsigned cw_window_fetch_all(const struct cw_leader_effects *effects,
 			     const struct cw_job_digests *digests, struct cw_job *job,
 			     const struct cw_snapshot *snap)
 {
@@ -205,5 +206,5 @@ unsigned cw_window_fetch_all(const struct cw_leader_effects *e,
 	if (!request.n_comm_ids)
 		return 0;
 	job->windows_asked_ns = snap->now_ns;
-	return query_peers(e, digests, job, &request, on_last_windows);
+	return query_peers(effects, digests, job, &request, on_last_windows);
 }

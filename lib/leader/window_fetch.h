@@ -27,17 +27,18 @@
 #define CW_WINDOW_FETCH_PAST_OPS 2048u
 
 /*
- * Fetches windows at most once a second for a job; v is about snap. Before the job goes, it must
- * cancel its requests by its address (cw_leader_effects.cancel). Returns the number of nodes asked.
+ * Fetches windows at most once a second for a job; verdict is about snap. Before the job goes, it
+ * must cancel its requests by its address (cw_leader_effects.cancel). Returns the number of nodes
+ * asked.
  */
-unsigned cw_window_fetch(const struct cw_leader_effects *e, const struct cw_job_digests *digests,
-			 struct cw_job *job, const struct cw_snapshot *snap,
-			 const struct cw_verdict *v);
+unsigned cw_window_fetch(const struct cw_leader_effects *effects,
+			 const struct cw_job_digests *digests, struct cw_job *job,
+			 const struct cw_snapshot *snap, const struct cw_verdict *verdict);
 /*
  * Fetches the last ops of all communicators of a job in which no rank waits, to find late ranks.
  * The same limits as in cw_window_fetch() apply. Also returns 0 if the ops exceed the limit of a
  * job or of a node's answer.
  */
-unsigned cw_window_fetch_all(const struct cw_leader_effects *e,
+unsigned cw_window_fetch_all(const struct cw_leader_effects *effects,
 			     const struct cw_job_digests *digests, struct cw_job *job,
 			     const struct cw_snapshot *snap);

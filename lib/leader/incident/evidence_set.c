@@ -55,20 +55,20 @@ static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *sn
 }
 
 static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot *snap,
-			   const struct cw_verdict *v)
+			   const struct cw_verdict *verdict)
 {
 	/*
 	 * If the call is over, the ranks have moved on, and their current stacks say nothing about
 	 * it.
 	 */
-	if (cw_verdict_is_silent(v))
+	if (cw_verdict_is_silent(verdict))
 		return;
-	for (uint32_t i = 0; i < v->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
-		add_target(set, snap, v->culprits[i].rank);
-	for (uint32_t i = 0; i < v->n_victims; i++) {
-		if (cw_liveness_is_dead(snap->ranks[v->victims[i]].liveness))
+	for (uint32_t i = 0; i < verdict->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
+		add_target(set, snap, verdict->culprits[i].rank);
+	for (uint32_t i = 0; i < verdict->n_victims; i++) {
+		if (cw_liveness_is_dead(snap->ranks[verdict->victims[i]].liveness))
 			continue;
-		add_target(set, snap, v->victims[i]);
+		add_target(set, snap, verdict->victims[i]);
 		break;
 	}
 }
@@ -79,7 +79,7 @@ static bool is_asked_for(const struct cw_evidence_slot *slot, uint32_t what)
 }
 
 static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t what,
-			const struct cw_leader_effects *e, const struct cw_job_id *job,
+			const struct cw_leader_effects *effects, const struct cw_job_id *job,
 			uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
 	struct cw_msg_evidence_target targets[CW_EVIDENCE_MAX_TARGETS];
@@ -107,9 +107,9 @@ static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t wh
 	msg.evidence_request.deadline_ms = deadline_ms;
 	msg.evidence_request.targets = targets;
 	msg.evidence_request.n_targets = n;
-	r = e->ask(e->user, node, &msg, deadline_ms + 250, fn, fn_user);
+	r = effects->ask(effects->user, node, &msg, deadline_ms + 250, fn, fn_user);
 	if (r < 0) {
-		leader_log(e, CW_LOG_INFO, "%s cannot be asked for evidence: %s", node,
+		leader_log(effects, CW_LOG_INFO, "%s cannot be asked for evidence: %s", node,
 			   strerror(-r));
 		cw_evidence_set_take(set, node, NULL);
 	}
@@ -118,7 +118,7 @@ static int request_from(struct cw_evidence_set *set, unsigned first, uint32_t wh
 
 /* Sends one request to each node. */
 static int request_all(struct cw_evidence_set *set, uint32_t what,
-		       const struct cw_leader_effects *e, const struct cw_job_id *job,
+		       const struct cw_leader_effects *effects, const struct cw_job_id *job,
 		       uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
 	int r = 0;
@@ -129,21 +129,22 @@ static int request_all(struct cw_evidence_set *set, uint32_t what,
 		for (unsigned k = 0; k < i; k++)
 			is_asked |= is_asked_for(&set->slots[k], what) &&
 				    !strcmp(set->slots[k].node, set->slots[i].node);
-		if (!is_asked && request_from(set, i, what, e, job, deadline_ms, fn, fn_user) < 0)
+		if (!is_asked &&
+		    request_from(set, i, what, effects, job, deadline_ms, fn, fn_user) < 0)
 			r = -EIO;
 	}
 	return r;
 }
 
-int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *effects,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
-			    const struct cw_verdict *v, uint32_t deadline_ms,
+			    const struct cw_verdict *verdict, uint32_t deadline_ms,
 			    cw_leader_answer_fn fn, void *fn_user)
 {
 	cw_evidence_set_fini(set);
-	choose_targets(set, snap, v);
-	return request_all(set, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON, e, job,
-			   deadline_ms, fn, fn_user);
+	choose_targets(set, snap, verdict);
+	return request_all(set, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON, effects,
+			   job, deadline_ms, fn, fn_user);
 }
 
 static const char *python_status(const json_t *doc)
@@ -154,13 +155,14 @@ static const char *python_status(const json_t *doc)
 	return status ? status : "";
 }
 
-void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+void cw_evidence_set_ask_python(struct cw_evidence_set *set,
+				const struct cw_leader_effects *effects,
 				const struct cw_job_id *job, uint32_t deadline_ms,
 				cw_leader_answer_fn fn, void *fn_user)
 {
 	for (unsigned i = 0; i < set->n_slots; i++)
 		set->slots[i].wants_python = !strcmp(python_status(set->slots[i].doc), "refused");
-	(void)request_all(set, CW_EVIDENCE_PYTHON, e, job, deadline_ms, fn, fn_user);
+	(void)request_all(set, CW_EVIDENCE_PYTHON, effects, job, deadline_ms, fn, fn_user);
 }
 
 json_t *cw_evidence_set_parse(const char *text)

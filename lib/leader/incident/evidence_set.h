@@ -36,9 +36,9 @@ void cw_evidence_set_fini(struct cw_evidence_set *set);
 /*
  * Chooses targets and sends one request to each of their nodes. Each answer calls fn with fn_user.
  */
-int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *effects,
 			    const struct cw_job_id *job, const struct cw_snapshot *snap,
-			    const struct cw_verdict *v, uint32_t deadline_ms,
+			    const struct cw_verdict *verdict, uint32_t deadline_ms,
 			    cw_leader_answer_fn fn, void *fn_user);
 
 /*
@@ -46,7 +46,8 @@ int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_
  * request. If the rank hangs, its interpreter is idle by now. fn and fn_user are as in
  * cw_evidence_set_request(). Sends nothing if no process refused.
  */
-void cw_evidence_set_ask_python(struct cw_evidence_set *set, const struct cw_leader_effects *e,
+void cw_evidence_set_ask_python(struct cw_evidence_set *set,
+				const struct cw_leader_effects *effects,
 				const struct cw_job_id *job, uint32_t deadline_ms,
 				cw_leader_answer_fn fn, void *fn_user);
 

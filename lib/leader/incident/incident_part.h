@@ -17,4 +17,4 @@
 
 /* Starts the part's text. NULL = out of memory. */
 struct cw_snapshot_text *cw_incident_part_text(const struct cw_snapshot *snap,
-					       const struct cw_verdict *v);
+					       const struct cw_verdict *verdict);
