@@ -47,7 +47,7 @@ static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics
 	return numerics_gather_doc(g, doc, NULL, node, ret, err);
 }
 
-static void name_silent(const json_t *doc, char *silent)
+static void name_silent(const json_t *doc, struct numerics_silent *silent)
 {
 	const json_t *names = json_object_get(doc, "silent"), *name;
 	const char *why = cw_json_str(doc, "why", "");
@@ -66,7 +66,7 @@ static void name_silent(const json_t *doc, char *silent)
 
 /* Adds other nodes' documents. An error in one document does not affect the others. */
 static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_numerics_input *in,
-		     char *silent)
+		     struct numerics_silent *silent)
 {
 	const json_t *doc;
 	size_t i;
@@ -150,7 +150,7 @@ static int add_own(struct numerics_gather *g, const struct cw_bundle *bundle, co
 static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, const char *path,
 		   struct cw_numerics_input *in, struct cw_err *err)
 {
-	char silent[NUMERICS_GATHER_SILENT] = "";
+	struct numerics_silent silent = { 0 };
 	enum pages pages = whose_pages(bundle);
 	bool has_others = pages == PAGES_OTHERS || pages == PAGES_ALL;
 	const json_t *doc;
@@ -158,20 +158,20 @@ static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, co
 	int r = 0;
 
 	json_array_foreach (bundle->remote_summaries, i, doc)
-		name_silent(doc, silent);
+		name_silent(doc, &silent);
 	if (bundle->n_remote_summaries_omitted)
-		numerics_gather_silent(silent, "nodes whose tensors are too much to be read");
+		numerics_gather_silent(&silent, "nodes whose tensors are too much to be read");
 	if (pages == PAGES_ANOTHERS)
 		numerics_gather_silent(
-			silent,
+			&silent,
 			"other nodes, which were asked when the job had been started again");
 	if (bundle->summaries && pages != PAGES_ALL)
 		r = add_own(g, bundle, has_others ? NULL : path, in, err);
 	if (r == 0 && pages != PAGES_ANOTHERS)
-		r = add_pages(g, bundle->remote_summaries, in, silent);
-	if (*silent)
-		in->silent = cw_arena_strdup(&in->arena, silent);
-	return r == 0 && *silent && !in->silent ? -ENOMEM : r;
+		r = add_pages(g, bundle->remote_summaries, in, &silent);
+	if (*silent.names)
+		in->silent = cw_arena_strdup(&in->arena, silent.names);
+	return r == 0 && *silent.names && !in->silent ? -ENOMEM : r;
 }
 
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err)

@@ -451,15 +451,20 @@ void numerics_gather_fini(struct numerics_gather *g)
 
 /* ---- nodes without an answer ---- */
 
-void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name)
+void numerics_gather_silent(struct numerics_silent *silent, const char *name)
 {
 	static const char more[] = ", …";
 	char text[NODE_BYTES];
 
+	if (silent->is_cut)
+		return;
 	(void)snprintf(text, sizeof(text), "%s", name);
 	cw_text_sanitise_line(text);
-	if (strlen(silent) + strlen(text) + 2 * sizeof(more) < NUMERICS_GATHER_SILENT)
-		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s%s", *silent ? ", " : "", text);
-	else if (!strstr(silent, more))
-		cw_text_append(silent, NUMERICS_GATHER_SILENT, "%s", more);
+	silent->is_cut =
+		strlen(silent->names) + strlen(text) + 2 * sizeof(more) >= sizeof(silent->names);
+	if (silent->is_cut)
+		cw_text_append(silent->names, sizeof(silent->names), "%s", more);
+	else
+		cw_text_append(silent->names, sizeof(silent->names), "%s%s",
+			       *silent->names ? ", " : "", text);
 }

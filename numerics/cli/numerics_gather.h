@@ -13,6 +13,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
@@ -46,10 +47,11 @@ int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 /* Releases everything and leaves g empty. */
 void numerics_gather_fini(struct numerics_gather *g);
 
-/* Size in bytes of the displayed list of nodes without an answer. */
-#define NUMERICS_GATHER_SILENT 512u
-/*
- * Adds a name to the list. silent: the list so far, initially "". If the list is full, further
- * names become one "…".
- */
-void numerics_gather_silent(char silent[static NUMERICS_GATHER_SILENT], const char *name);
+/* The displayed list of nodes without an answer; zeroed = none. */
+struct numerics_silent {
+	char names[512];
+	bool is_cut; /* names ends in "…" */
+};
+
+/* Adds a name to the list. If the list is full, further names become one "…". */
+void numerics_gather_silent(struct numerics_silent *silent, const char *name);

@@ -98,7 +98,8 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
  * the other nodes.
  */
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
-		    struct numerics_gather *g, struct cw_numerics_input *in, char *silent)
+		    struct numerics_gather *g, struct cw_numerics_input *in,
+		    struct numerics_silent *silent)
 {
 	struct numerics_page page = { .n_ranks = 1, .n_omitted = 1 };
 	const char *name = cw_json_str(job, "node", "?");
@@ -253,8 +254,8 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 
 /* Adds the ranks of all nodes. here: the name of the node whose daemon we asked. */
 static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
-		   struct cw_numerics_input *in, struct numerics_gather *g, char *silent,
-		   struct cw_err *err)
+		   struct cw_numerics_input *in, struct numerics_gather *g,
+		   struct numerics_silent *silent, struct cw_err *err)
 {
 	const json_t *jobs = json_object_get(doc, "jobs"), *job;
 	struct cw_progress_bar bar;
@@ -288,7 +289,7 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 
 /* ---- the list of jobs ---- */
 
-static void name_silent(const json_t *doc, char *silent)
+static void name_silent(const json_t *doc, struct numerics_silent *silent)
 {
 	const json_t *names = json_object_get(doc, "silent"), *name;
 	json_int_t n = cw_json_int(doc, "silent_count", 0);
@@ -326,7 +327,7 @@ static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err 
 int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics_input *in,
 			  struct numerics_gather *g, bool *ret_asked, struct cw_err *err)
 {
-	char silent[NUMERICS_GATHER_SILENT] = "";
+	struct numerics_silent silent = { 0 };
 	struct cw_err why = { "" };
 	json_t *doc = NULL;
 	int r = list(nodes, &doc, &why);
@@ -335,12 +336,13 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 	if (r == -ENOMEM || !*ret_asked)
 		return r == -ENOMEM ? r : 0;
 	if (r < 0) /* an older daemon, or one in trouble: use the local ranks only */
-		cw_text_append(silent, sizeof(silent), "the daemon here (%s)", why.text);
-	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, silent, err);
-	name_silent(doc, silent);
+		cw_text_append(silent.names, sizeof(silent.names), "the daemon here (%s)",
+			       why.text);
+	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, &silent, err);
+	name_silent(doc, &silent);
 	json_decref(doc);
-	if (r == 0 && *silent) {
-		in->silent = cw_arena_strdup(&in->arena, silent);
+	if (r == 0 && *silent.names) {
+		in->silent = cw_arena_strdup(&in->arena, silent.names);
 		r = in->silent ? 0 : -ENOMEM;
 	}
 	in->is_living = true;

@@ -13,6 +13,9 @@
 
 /* We search for at most this many culprits. */
 #define MAX_CULPRITS 4096u
+/* The room for a list of ranks in a drawing, and how much of it ",…" takes. */
+#define LIST_BYTES 27
+#define CUT_BYTES 4
 
 static bool is_process(const struct cw_snapshot *snap, uint32_t rank, const json_t *culprit)
 {
@@ -88,25 +91,27 @@ void drawing_fini(struct drawing *d)
 char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char *buf, size_t len)
 {
 	_cleanup_(freep) int32_t *labels = calloc(set->n_ranks, sizeof(*labels));
-	const char *at;
-	char list[28]; /* sized for the room in a drawing */
+	_cleanup_(freep) char *list = NULL;
+	int n;
 
 	if (labels)
 		for (uint32_t i = 0; i < set->n_ranks; i++)
 			labels[i] = d->snap->ranks[set->ranks[i]].rank;
-	if (labels)
-		(void)cw_rankset_format(labels, set->n_ranks, list, sizeof(list));
+	list = labels ? cw_rankset_format_alloc(labels, set->n_ranks) : NULL;
 	/* If memory or rank numbers are missing, we still give the number of processes. */
-	if (!labels || !*list)
+	if (!list || !*list) {
 		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
 			       set->n_ranks == 1 ? "" : "es");
-	else if (set->n_ranks == 1)
+	} else if (set->n_ranks == 1) {
 		(void)snprintf(buf, len, "rank %s", list);
-	else if ((at = strstr(list, "…")))
-		(void)snprintf(buf, len, "%" PRIu32 " ranks: %.*s…", set->n_ranks, (int)(at - list),
-			       list);
-	else
+	} else if (strlen(list) <= LIST_BYTES) {
 		(void)snprintf(buf, len, "ranks %s", list);
+	} else {
+		n = LIST_BYTES - CUT_BYTES;
+		while (n > 0 && list[n] != ',')
+			n--;
+		(void)snprintf(buf, len, "%" PRIu32 " ranks: %.*s,…", set->n_ranks, n, list);
+	}
 	return buf;
 }
 
