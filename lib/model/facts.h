@@ -40,6 +40,13 @@ enum cw_end_by {
 	CW_END_BY__MAX,
 };
 
+/*
+ * The names in documents: "process", "kernel" …, never NULL. The name of CW_END_BY_UNKNOWN, and of
+ * a number of a newer version, is "". A name of a newer version is CW_END_BY_UNKNOWN.
+ */
+const char *cw_end_by_name(unsigned by);
+enum cw_end_by cw_end_by_from_name(const char *name);
+
 enum { /* flags of a rank */
        /* The rank has a flight record, so its counters are reliable. */
        CW_RANKF_HAS_RECORD = 1 << 0,
@@ -69,6 +76,10 @@ enum cw_host_wait {
 	CW_HOST_WAIT_STORAGE, /* uninterruptible sleep, and no byte moves */
 	CW_HOST_WAIT__MAX,
 };
+
+/* The names in documents: "lock", "socket" … Otherwise like cw_end_by_name(). */
+const char *cw_host_wait_name(unsigned wait);
+enum cw_host_wait cw_host_wait_from_name(const char *name);
 
 static inline bool cw_host_wait_is_closed(unsigned w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Document members that say where a rank's process runs, besides host and pid. */
+/* Document members about the place and the state of a rank's process. */
 #pragma once
 
 #include <jansson.h>
@@ -11,3 +11,9 @@ struct cw_snap_rank;
  * Returns 0 or -1.
  */
 int cw_process_doc_add_pod(json_t *doc, const struct cw_snap_rank *rank);
+
+/*
+ * Adds the known ones of host_wait (of a living process), end_by and term_signal (of a dead one).
+ * Advice decides by them. Returns 0 or -1.
+ */
+int cw_process_doc_add_state(json_t *doc, const struct cw_snap_rank *rank);

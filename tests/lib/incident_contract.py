@@ -49,8 +49,10 @@ def text(value):
 SET = matches(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 ID = matches("0x[0-9a-f]{1,16}")
 TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+END_BY = ("nobody", "itself", "process", "outside", "kernel", "parent", "init")
 CULPRIT = {"rank": number, "host": str, "pid": number, "pod?": text, "pod_namespace?": text,
-           "container?": text, "own_pid?": number, "reason": text, "sits_in?": text,
+           "container?": text, "own_pid?": number, "reason": text,
+           "host_wait?": ("lock", "gil", "queue", "socket", "tty", "storage"), "end_by?": END_BY, "term_signal?": number, "sits_in?": text,
            "stopped?": (True,), "kernel?": text}
 OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
       "peer": (None, number), "stack?": [text]}

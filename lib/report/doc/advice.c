@@ -14,10 +14,12 @@
 #include "report/doc/advice.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "model/facts.h"
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
@@ -369,10 +371,15 @@ static bool is_recorded(const json_t *incident)
 	return strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) == 0;
 }
 
+static const json_t *first_culprit(const json_t *incident)
+{
+	return json_array_get(json_object_get(incident, "culprits"), 0);
+}
+
 /* Writes the value of {name} into buf. It consists of harmless characters only. */
 static void value_of(const json_t *incident, const char *name, char *buf, size_t len)
 {
-	const json_t *who = json_array_get(json_object_get(incident, "culprits"), 0);
+	const json_t *who = first_culprit(incident);
 	const char *text = "";
 
 	/* Recordings do not name the machine that made them. */
@@ -478,51 +485,60 @@ static bool has_many_missing(const json_t *incident)
 	       cw_json_int(victims, "count", INT64_MAX);
 }
 
-static const char *first_reason(const json_t *incident)
-{
-	return cw_json_str(json_array_get(json_object_get(incident, "culprits"), 0), "reason", "");
-}
-
-/* Decides by the wording of the first culprit's reason, for example "; it waits for a socket". */
 static enum when what_it_sleeps_in(const json_t *incident)
 {
-	static const struct {
-		const char *words;
-		enum when when;
-	} waits[] = {
-		{ "it waits for another of its threads", IN_LOCK },
-		{ "it waits for Python's interpreter lock", IN_LOCK },
-		{ "it waits for a socket", IN_SOCKET },
-		{ "it waits for somebody to type", AT_PROMPT },
-		{ "it waits for a pipe", ALWAYS },
-	};
-	const char *reason = first_reason(incident);
+	const char *wait = cw_json_str(first_culprit(incident), "host_wait", "");
 
-	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
-		if (strstr(reason, waits[i].words))
-			return waits[i].when;
-	return MAYBE_STORAGE;
+	switch (cw_host_wait_from_name(wait)) {
+	case CW_HOST_WAIT_LOCK:
+	case CW_HOST_WAIT_GIL:
+		return IN_LOCK;
+	case CW_HOST_WAIT_SOCKET:
+		return IN_SOCKET;
+	case CW_HOST_WAIT_TTY:
+		return AT_PROMPT;
+	case CW_HOST_WAIT_QUEUE:
+		return ALWAYS;
+	default:
+		return MAYBE_STORAGE;
+	}
 }
 
 /*
- * Decides by the wording of the first culprit's reason, for example "killed by SIGKILL sent by bash
- * (pid 31224, root)".
+ * True for the signals with a core file as their default action, except SIGQUIT, which users send.
  */
+static bool is_crash(json_int_t signal)
+{
+	switch (signal) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGABRT:
+	case SIGFPE:
+	case SIGILL:
+	case SIGSYS:
+	case SIGTRAP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static enum when how_killed(const json_t *incident)
 {
-	/*
-	 * The signals with a core file as their default action, except SIGQUIT, which users send.
-	 */
-	static const char *const crashes[] = { "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE",
-					       "SIGILL",  "SIGSYS", "SIGTRAP" };
-	const char *reason = first_reason(incident);
+	const json_t *culprit = first_culprit(incident);
+	bool has_crashed = is_crash(cw_json_int(culprit, "term_signal", 0));
 
-	if (strstr(reason, " sent by "))
+	switch (cw_end_by_from_name(cw_json_str(culprit, "end_by", ""))) {
+	case CW_END_BY_PROCESS:
+	case CW_END_BY_OUTSIDE:
+	case CW_END_BY_PARENT:
+	case CW_END_BY_INIT:
 		return SENT;
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
-		if (strstr(reason, crashes[i]))
-			return CRASHED;
-	return NOT_SENT;
+	case CW_END_BY_ITSELF: /* abort(), or a signal that the program chose */
+		return has_crashed ? CRASHED : SENT;
+	default:
+		return has_crashed ? CRASHED : NOT_SENT;
+	}
 }
 
 static bool applies(const struct row *row, const json_t *incident)

@@ -81,8 +81,10 @@ static json_t *culprit_doc(const struct cw_snapshot *snap, const struct cw_culpr
 	bad |= json_object_set_new(doc, "rank", json_integer(rank ? rank->rank : -1));
 	bad |= json_object_set_new(doc, "host", cw_json_text(host ? host : ""));
 	bad |= json_object_set_new(doc, "pid", json_integer(rank ? rank->pid : 0));
-	if (rank)
+	if (rank) {
 		bad |= cw_process_doc_add_pod(doc, rank);
+		bad |= cw_process_doc_add_state(doc, rank);
+	}
 	bad |= json_object_set_new(doc, "reason", cw_json_text(culprit->reason));
 	return cw_json_finish(doc, bad);
 }

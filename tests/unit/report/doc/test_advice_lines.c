@@ -17,8 +17,9 @@ struct line {
 
 #define CULPRIT "\"culprits\":[{\"rank\":3}]"
 #define SITS "\"culprits\":[{\"rank\":3,\"sits_in\":\"f (a.py:1)\"}]"
-#define REASON(text) "\"culprits\":[{\"rank\":3,\"reason\":\"" text "\"}]"
-#define WAITS(what) REASON("alive, outside NCCL; it waits for " what)
+#define KILLED(signal, by)                                                                         \
+	"\"culprits\":[{\"rank\":3,\"term_signal\":" #signal ",\"end_by\":\"" by "\"}]"
+#define WAITS(wait) "\"culprits\":[{\"rank\":3,\"host_wait\":\"" wait "\"}]"
 #define SURE "\"confidence\":\"certain\",\"blind_spots\":[]"
 #define UNSURE "\"confidence\":\"likely\",\"blind_spots\":[\"wait\"]"
 #define OF_CLASS(id, of)                                                                           \
@@ -34,13 +35,12 @@ static const struct line lines[] = {
 	{ "server", "never_entered", "outside_nccl", "\"proposed_policy\":\"serving\"",
 	  "never_entered", "outside_nccl", NULL },
 	OF_DETAIL("oom", "process_dead", "oom_killed"),
-	{ "crashed", "process_dead", "killed", REASON("killed by SIGSEGV"), "process_dead",
-	  "killed", REASON("killed by SIGKILL") },
-	{ "signal-sent", "process_dead", "killed",
-	  REASON("killed by SIGKILL sent by bash (pid 7, root)"), "process_dead", "killed",
-	  REASON("killed by SIGKILL") },
-	{ "signal-unknown", "process_dead", "killed", REASON("killed by SIGKILL"), "process_dead",
-	  "killed", REASON("killed by SIGKILL sent by bash (pid 7, root)") },
+	{ "crashed", "process_dead", "killed", KILLED(11, "kernel"), "process_dead", "killed",
+	  KILLED(9, "kernel") },
+	{ "signal-sent", "process_dead", "killed", KILLED(9, "process"), "process_dead", "killed",
+	  KILLED(9, "unknown") },
+	{ "signal-unknown", "process_dead", "killed", KILLED(9, "unknown"), "process_dead",
+	  "killed", KILLED(9, "process") },
 	OF_DETAIL("exited", "process_dead", "exited"),
 	OF_CLASS("dead-restart", "process_dead"),
 	OF_CLASS("node-check", "node_unreachable"),
@@ -52,14 +52,14 @@ static const struct line lines[] = {
 	{ "line", "never_entered", "outside_nccl", SITS, "never_entered", "outside_nccl", CULPRIT },
 	{ "line-stacks", "never_entered", "outside_nccl", CULPRIT, "never_entered", "outside_nccl",
 	  SITS },
-	{ "lock", "never_entered", "outside_nccl", WAITS("another of its threads"), "never_entered",
-	  "outside_nccl", WAITS("a socket") },
-	{ "prompt", "never_entered", "outside_nccl", WAITS("somebody to type"), "never_entered",
-	  "outside_nccl", WAITS("a socket") },
-	{ "socket", "never_entered", "outside_nccl", WAITS("a socket"), "never_entered",
-	  "outside_nccl", WAITS("a pipe") },
+	{ "lock", "never_entered", "outside_nccl", WAITS("lock"), "never_entered", "outside_nccl",
+	  WAITS("socket") },
+	{ "prompt", "never_entered", "outside_nccl", WAITS("tty"), "never_entered", "outside_nccl",
+	  WAITS("socket") },
+	{ "socket", "never_entered", "outside_nccl", WAITS("socket"), "never_entered",
+	  "outside_nccl", WAITS("queue") },
 	{ "storage", "never_entered", "outside_nccl", WAITS("storage"), "never_entered",
-	  "outside_nccl", WAITS("a socket") },
+	  "outside_nccl", WAITS("socket") },
 	{ "other-call", "never_entered", "inside_other_call", SITS, "never_entered",
 	  "inside_other_call", CULPRIT },
 	{ "other-call-stacks", "never_entered", "inside_other_call", CULPRIT, "never_entered",

@@ -252,6 +252,44 @@ Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
 	cw_snapshot_free(snap);
 }
 
+/* Advice decides by these members. */
+Test(incident_doc, says_what_a_culprit_waits_for_or_who_ended_it)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	struct cw_snap_rank *rank;
+	const json_t *culprit;
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	rank = &snap->ranks[v.culprits[0].rank];
+	rank->liveness = CW_LIVE_ALIVE;
+	rank->host_wait = CW_HOST_WAIT_SOCKET;
+	rank->end_by = CW_END_BY_PROCESS; /* of a living one: nonsense of its node */
+	rank->term_signal = 9;
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	cr_expect_str_eq(text_at(culprit, "host_wait"), "socket");
+	cr_expect_null(json_object_get(culprit, "end_by"));
+	cr_expect_null(json_object_get(culprit, "term_signal"));
+	json_decref(doc);
+	rank->liveness = CW_LIVE_KILLED;
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	cr_expect_null(json_object_get(culprit, "host_wait"));
+	cr_expect_str_eq(text_at(culprit, "end_by"), "process");
+	cr_expect_eq(json_integer_value(json_object_get(culprit, "term_signal")), 9);
+	json_decref(doc);
+	/* Of a newer version. */
+	rank->end_by = CW_END_BY__MAX;
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+	cr_expect_null(json_object_get(culprit, "end_by"));
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
 Test(incident_doc, a_chain_is_not_a_cycle)
 {
 	json_t *doc = incident();
