@@ -18,8 +18,10 @@
 #include "common/commit.h"
 #include "common/text.h"
 #include "common/unixsock.h"
+#include "model/peer.h"
 #include "report/json_util.h"
 #include "report/shared_comms.h"
+#include "report/status_note.h"
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
@@ -227,6 +229,14 @@ static const char *peer_words(const char *state)
 	return "is not connected";
 }
 
+/* Translates a refusal for users. A newer daemon may have one that we do not know. */
+static const char *refusal_words(const char *name)
+{
+	int refusal = cw_peer_refusal_from_name(name);
+
+	return refusal < 0 ? "for an unknown reason" : cw_peer_refusal_words((unsigned)refusal);
+}
+
 static void check_peers(struct doctor *d, const json_t *status)
 {
 	const json_t *entry;
@@ -236,19 +246,20 @@ static void check_peers(struct doctor *d, const json_t *status)
 	json_array_foreach (json_object_get(status, "peers"), i, entry) {
 		const char *state = cw_json_str(entry, "state", "?");
 		const char *node = cw_json_str(entry, "node", "?");
+		const char *refusal = cw_json_str(entry, "refusal", NULL);
 
 		if (strcmp(state, "connected") == 0)
 			continue;
-		if (strncmp(state, "refused: key", 12) == 0)
+		if (refusal && cw_peer_refusal_from_name(refusal) == CW_PEER_KEY_DIFFERS)
 			doctor_find(d, "peer-key-differs", NULL,
 				    "%s has another key: copy the key file of one node to all "
 				    "others, then restart their daemons",
 				    node);
-		else if (strncmp(state, "refused: ", 9) == 0)
+		else if (refusal)
 			doctor_find(d, "peer-unreachable", NULL,
 				    "%s is refused (%s): is its daemon up, and does a firewall let "
 				    "the peer port through?",
-				    node, state + 9);
+				    node, refusal_words(refusal));
 		else
 			doctor_find(d, "peer-unreachable", NULL,
 				    "%s %s: is its daemon up, and does a firewall let the peer "
@@ -257,29 +268,46 @@ static void check_peers(struct doctor *d, const json_t *status)
 	}
 }
 
+static void check_note(struct doctor *d, int note, const char *text)
+{
+	switch (note) {
+	case CW_NOTE_NO_KERNEL_EVENTS:
+		doctor_find(d, "kernel-events", NULL, "%s", text);
+		break;
+	case CW_NOTE_STATE_NOT_WRITABLE:
+	case CW_NOTE_BUNDLES_WAITING:
+		doctor_find(d, "state-not-writable", NULL, "%s", text);
+		break;
+	case CW_NOTE_SHADOW:
+		doctor_find(d, "shadow", NULL,
+			    "%s: set mode = alert and reload the daemon (SIGHUP)", text);
+		break;
+	case CW_NOTE_AGENT_VERSION:
+		doctor_find(d, "agent-version", NULL,
+			    "%s. Ranks that run keep their agent: they are watched from their next "
+			    "start",
+			    text);
+		break;
+	case CW_NOTE_PEERS_FROM:
+		doctor_find(d, "peers-not-found", NULL, "%s", text);
+		break;
+	default: /* the note is no fault, or of a newer daemon */
+		break;
+	}
+}
+
 static void check_notes(struct doctor *d, const json_t *status)
 {
-	const json_t *entry;
+	const json_t *names = json_object_get(status, "note_names"), *entry;
 	size_t i;
 
 	doctor_checked(d, "notes");
 	json_array_foreach (json_object_get(status, "notes"), i, entry) {
-		const char *note = json_string_value(entry);
+		const char *text = json_string_value(entry);
+		const char *name = json_string_value(json_array_get(names, i));
 
-		if (note && strstr(note, "not seen by BPF"))
-			doctor_find(d, "kernel-events", NULL, "%s", note);
-		else if (note && strstr(note, "cannot be written to disk"))
-			doctor_find(d, "state-not-writable", NULL, "%s", note);
-		else if (note && strstr(note, "mode = shadow"))
-			doctor_find(d, "shadow", NULL,
-				    "%s: set mode = alert and reload the daemon (SIGHUP)", note);
-		else if (note && strstr(note, "of a version this daemon cannot read"))
-			doctor_find(d, "agent-version", NULL,
-				    "%s. Ranks that run keep their agent: they are watched from "
-				    "their next start",
-				    note);
-		else if (note && strncmp(note, "peers_from: ", 12) == 0)
-			doctor_find(d, "peers-not-found", NULL, "%s", note);
+		if (text && name)
+			check_note(d, cw_status_note_from_name(name), text);
 	}
 }
 

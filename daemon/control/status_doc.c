@@ -13,6 +13,7 @@
 #include "identity/untracked.h"
 #include "model/verdict_types.h"
 #include "report/json_util.h"
+#include "report/status_note.h"
 
 struct collector {
 	const struct cw_status_source *source;
@@ -273,17 +274,21 @@ static json_t *peers_doc(const struct cw_transport *t)
 
 	peers = cw_transport_peers(t, &n);
 	for (unsigned i = 0; array && i < n; i++) {
+		unsigned refusal = peers[i].state != CW_PEER_CONNECTED ? peers[i].refusal
+								       : CW_PEER_NOT_REFUSED;
 		const char *state = names[peers[i].state];
 		char refused[64];
 
-		if (peers[i].refused && peers[i].state != CW_PEER_CONNECTED) {
-			(void)snprintf(refused, sizeof(refused), "refused: %s", peers[i].refused);
+		if (refusal) {
+			(void)snprintf(refused, sizeof(refused), "refused: %s",
+				       cw_peer_refusal_words(refusal));
 			state = refused;
 		}
 		if (peers[i].state == CW_PEER_CONNECTED && !cw_transport_is_alive(t, peers[i].name))
 			state = "silent";
-		if (json_array_append_new(array, json_pack("{s:s, s:s, s:I}", "node", peers[i].name,
-							   "state", state, "dropped",
+		if (json_array_append_new(array, json_pack("{s:s, s:s, s:s*, s:I}", "node",
+							   peers[i].name, "state", state, "refusal",
+							   cw_peer_refusal_name(refusal), "dropped",
 							   (json_int_t)peers[i].dropped)) < 0) {
 			json_decref(array);
 			return NULL;
@@ -345,49 +350,32 @@ static bool describe_reload(const struct cw_status_source *s, const struct cw_ca
 	return true;
 }
 
-static json_t *notes_doc(const struct cw_status_source *s, const struct cw_caller *caller)
-{
-	json_t *notes = json_array();
-	struct cw_store_stats store = { 0 };
-	char text[512];
-	unsigned n;
+/* The notes as sentences, and their names in the same order. NULL = we ran out of memory. */
+struct notes {
+	json_t *texts, *names;
+};
 
-	if (!notes)
-		return NULL;
-	(void)cw_transport_peers(s->transport, &n);
-	if (n == 0)
-		(void)json_array_append_new(notes,
-					    json_string(cw_transport_finds_peers(s->transport)
-								? CW_STATUS_FOUND_NOBODY
-								: CW_STATUS_ALONE));
-	if (*s->peers_note)
-		(void)json_array_append_new(notes, json_string(s->peers_note));
-	if (s->is_shadow)
-		(void)json_array_append_new(notes, json_string(CW_STATUS_SHADOW));
-	if (describe_reload(s, caller, text, sizeof(text)))
-		(void)json_array_append_new(notes, cw_json_text(text));
-	if (s->accept.last_ns &&
-	    cw_clock_now_ns(s->clock) - s->accept.last_ns < CW_ACCEPT_SAY_S * CW_NS_PER_S)
-		(void)json_array_append_new(notes, json_string(CW_STATUS_ACCEPT));
-	if (s->no_kernel_events) {
-		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
-		(void)json_array_append_new(notes, json_string(text));
+static void add_note(struct notes *notes, enum cw_status_note note, const char *text)
+{
+	if (json_array_append_new(notes->texts, cw_json_text(text)) < 0 ||
+	    json_array_append_new(notes->names, json_string(cw_status_note_name(note))) < 0) {
+		json_decref(notes->texts);
+		json_decref(notes->names);
+		*notes = (struct notes){ 0 };
 	}
-	if (s->log_lost) {
-		(void)snprintf(text, sizeof(text),
-			       "%llu line%s of this daemon's log %s lost, because the journal or "
-			       "the reader of its stderr did not read: check systemd-journald",
-			       (unsigned long long)s->log_lost, s->log_lost == 1 ? "" : "s",
-			       s->log_lost == 1 ? "was" : "were");
-		(void)json_array_append_new(notes, json_string(text));
-	}
+}
+
+static void add_node_notes(const struct cw_status_source *s, struct notes *notes)
+{
+	char text[512];
+
 	if (s->node.unreadable_total) {
 		(void)snprintf(text, sizeof(text),
 			       "agents of %llu rank process%s are of a version this daemon cannot "
 			       "read: those ranks are not watched; update collwatch on this node",
 			       (unsigned long long)s->node.unreadable_total,
 			       s->node.unreadable_total == 1 ? "" : "es");
-		(void)json_array_append_new(notes, json_string(text));
+		add_note(notes, CW_NOTE_AGENT_VERSION, text);
 	}
 	if (s->node.no_record_total) {
 		(void)snprintf(
@@ -397,8 +385,15 @@ static json_t *notes_doc(const struct cw_status_source *s, const struct cw_calle
 			(unsigned long long)s->node.no_record_total,
 			s->node.no_record_total == 1 ? "" : "es",
 			strerror(s->node.no_record_error));
-		(void)json_array_append_new(notes, json_string(text));
+		add_note(notes, CW_NOTE_NO_RECORD, text);
 	}
+}
+
+static void add_store_notes(const struct cw_status_source *s, struct notes *notes)
+{
+	struct cw_store_stats store = { 0 };
+	char text[512];
+
 	if (s->store)
 		cw_store_stats(s->store, &store);
 	if (store.error) {
@@ -407,14 +402,50 @@ static json_t *notes_doc(const struct cw_status_source *s, const struct cw_calle
 			"the state directory cannot be used (%s): incidents and mutes cannot "
 			"be written to disk, they are kept in memory",
 			strerror(store.error));
-		(void)json_array_append_new(notes, json_string(text));
+		add_note(notes, CW_NOTE_STATE_NOT_WRITABLE, text);
 	}
 	if (store.waiting) {
 		(void)snprintf(text, sizeof(text),
 			       "%u bundle%s cannot be written to disk: kept in memory, tried again",
 			       store.waiting, store.waiting == 1 ? "" : "s");
-		(void)json_array_append_new(notes, json_string(text));
+		add_note(notes, CW_NOTE_BUNDLES_WAITING, text);
 	}
+}
+
+static struct notes notes_doc(const struct cw_status_source *s, const struct cw_caller *caller)
+{
+	struct notes notes = { .texts = json_array(), .names = json_array() };
+	char text[512];
+	unsigned n;
+
+	(void)cw_transport_peers(s->transport, &n);
+	if (n == 0 && cw_transport_finds_peers(s->transport))
+		add_note(&notes, CW_NOTE_FOUND_NOBODY, CW_STATUS_FOUND_NOBODY);
+	else if (n == 0)
+		add_note(&notes, CW_NOTE_ALONE, CW_STATUS_ALONE);
+	if (*s->peers_note)
+		add_note(&notes, CW_NOTE_PEERS_FROM, s->peers_note);
+	if (s->is_shadow)
+		add_note(&notes, CW_NOTE_SHADOW, CW_STATUS_SHADOW);
+	if (describe_reload(s, caller, text, sizeof(text)))
+		add_note(&notes, CW_NOTE_RELOAD, text);
+	if (s->accept.last_ns &&
+	    cw_clock_now_ns(s->clock) - s->accept.last_ns < CW_ACCEPT_SAY_S * CW_NS_PER_S)
+		add_note(&notes, CW_NOTE_ACCEPT, CW_STATUS_ACCEPT);
+	if (s->no_kernel_events) {
+		(void)snprintf(text, sizeof(text), CW_STATUS_NO_KERNEL "%s", s->no_kernel_events);
+		add_note(&notes, CW_NOTE_NO_KERNEL_EVENTS, text);
+	}
+	if (s->log_lost) {
+		(void)snprintf(text, sizeof(text),
+			       "%llu line%s of this daemon's log %s lost, because the journal or "
+			       "the reader of its stderr did not read: check systemd-journald",
+			       (unsigned long long)s->log_lost, s->log_lost == 1 ? "" : "s",
+			       s->log_lost == 1 ? "was" : "were");
+		add_note(&notes, CW_NOTE_LOG_LOST, text);
+	}
+	add_node_notes(s, &notes);
+	add_store_notes(s, &notes);
 	return notes;
 }
 
@@ -474,7 +505,8 @@ json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_call
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct collector c = { .source = s, .caller = caller, .jobs = json_array() };
-	json_t *peers = peers_doc(s->transport), *notes = notes_doc(s, caller);
+	json_t *peers = peers_doc(s->transport);
+	struct notes notes = notes_doc(s, caller);
 	json_t *tensors = cw_ops_doc_tensors(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *tensor_stats = cw_ops_doc_tensor_stats(s->ranks, cw_clock_now_ns(s->clock), caller);
 	json_t *untracked = untracked_doc(s, caller);
@@ -482,27 +514,29 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 	c.now_ns = cw_clock_now_ns(s->clock);
 	cw_leader_jobs(s->leader, on_job, &c);
 	cw_election_each(s->members, on_local_job, &c);
-	if (!c.jobs || !peers || !notes || !tensors || !tensor_stats || !untracked) {
+	if (!c.jobs || !peers || !notes.texts || !notes.names || !tensors || !tensor_stats ||
+	    !untracked) {
 		json_decref(c.jobs);
 		json_decref(peers);
-		json_decref(notes);
+		json_decref(notes.texts);
+		json_decref(notes.names);
 		json_decref(tensors);
 		json_decref(tensor_stats);
 		json_decref(untracked);
 		return NULL;
 	}
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:f, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+		"{s:s, s:s, s:s, s:s, s:f, s:o, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
 		"s:I, s:I}, "
 		"s:I, s:o, s:o, s:o, s:o, s:o}",
 		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
 		CW_VERSION, "commit", CW_COMMIT, "uptime_s", seconds(c.now_ns - s->started_ns),
-		"peers", peers, "notes", notes, "loop_max_s", seconds(s->loop_max_ns), "agents",
-		"processes", (json_int_t)s->node.processes, "connected",
-		(json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead, "refused",
-		(json_int_t)s->node.refused_total, "deferred", (json_int_t)s->node.deferred_total,
-		"waiting", (json_int_t)s->node.waiting, "bad_messages",
-		(json_int_t)s->node.bad_messages_total, "record_errors",
+		"peers", peers, "notes", notes.texts, "note_names", notes.names, "loop_max_s",
+		seconds(s->loop_max_ns), "agents", "processes", (json_int_t)s->node.processes,
+		"connected", (json_int_t)s->node.connected, "dead", (json_int_t)s->node.dead,
+		"refused", (json_int_t)s->node.refused_total, "deferred",
+		(json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
+		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
 		(json_int_t)s->node.record_errors_total, "messages_without_job",
 		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
 		"tensor_stats", tensor_stats, "untracked", untracked, "reload",

@@ -18,6 +18,25 @@ enum cw_peer_state {
 	CW_PEER__MAX,
 };
 
+/* Why we refuse the peer, or it refuses us. */
+enum cw_peer_refusal {
+	CW_PEER_NOT_REFUSED = 0,
+	CW_PEER_KEY_DIFFERS = 1, /* its key differs from ours */
+	CW_PEER_NO_KEY = 2,      /* it speaks without TLS: it has neither key nor certificate */
+	CW_PEER_CERTIFICATE = 3, /* one side does not accept the certificate of the other */
+	CW_PEER_TLS = 4,         /* the handshake failed in another way */
+	CW_PEER_REFUSAL__MAX,
+};
+
+/*
+ * The name in documents ("key_differs" …) and the words for people ("key differs" …). NULL for
+ * CW_PEER_NOT_REFUSED and unknown numbers.
+ */
+const char *cw_peer_refusal_name(unsigned refusal);
+const char *cw_peer_refusal_words(unsigned refusal);
+/* -1 = another name, as of a newer daemon. */
+int cw_peer_refusal_from_name(const char *name);
+
 struct cw_peer {
 	const char *name;
 	const char *address;
@@ -27,10 +46,7 @@ struct cw_peer {
 	/* Since this time, the gap between two frames was always less than CW_PEER_GAP_NS. */
 	int64_t seen_since_ns;
 	uint64_t dropped; /* frames that we did not send: output limit reached, or not connected */
-	/*
-	 * A few words on why we refuse the peer, or it refuses us. NULL = neither refuses. Static.
-	 */
-	const char *refused;
+	uint32_t refusal; /* enum cw_peer_refusal */
 };
 
 /* True if the peer is connected and its last frame is less than CW_PEER_SILENT_NS old. */

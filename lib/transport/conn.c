@@ -278,7 +278,7 @@ static void on_read(struct bufferevent *bev, void *user)
 
 /* ---- end of a handshake ---- */
 
-static void refuse_key(struct cw_conn *c, const char *why, const char *text)
+static void refuse_key(struct cw_conn *c, enum cw_peer_refusal why, const char *text)
 {
 	struct cw_tcp *tcp = c->tcp;
 	const struct sockaddr *from = (struct sockaddr *)&c->from;
@@ -286,7 +286,7 @@ static void refuse_key(struct cw_conn *c, const char *why, const char *text)
 	char address[INET6_ADDRSTRLEN];
 
 	tcp->stats.refused++;
-	cw_discovery_refused(c, why);
+	cw_discovery_refused(c, cw_peer_refusal_words(why));
 	if (peer == CW_NO_PEER) {
 		cw_conn_log_refusal(cw_link_format(from, address, sizeof(address)),
 				    tcp->stats.refused, text);
@@ -303,21 +303,21 @@ static void explain_failure(struct cw_conn *c)
 	switch (cw_tls_why(c->bev, text, sizeof(text))) {
 	case CW_TLS_KEY_DIFFERS:
 		c->tcp->stats.key_differs++;
-		refuse_key(c, "key differs",
+		refuse_key(c, CW_PEER_KEY_DIFFERS,
 			   "its key differs from the one in this node's peer_key_file");
 		break;
 	case CW_TLS_NO_KEY:
 		c->tcp->stats.tls_errors++;
-		refuse_key(c, "no key there",
+		refuse_key(c, CW_PEER_NO_KEY,
 			   "it speaks without TLS: neither key nor certificate is set there");
 		break;
 	case CW_TLS_CERTIFICATE:
 		c->tcp->stats.tls_errors++;
-		refuse_key(c, "certificate refused", text);
+		refuse_key(c, CW_PEER_CERTIFICATE, text);
 		break;
 	case CW_TLS_OTHER:
 		c->tcp->stats.tls_errors++;
-		refuse_key(c, "TLS failed", text);
+		refuse_key(c, CW_PEER_TLS, text);
 		break;
 	case CW_TLS_LOST:
 		break;
@@ -332,7 +332,7 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 		c->is_authentic = c->tcp->tls && cw_tls_is_authentic(bev);
 		if (!c->tcp->tls || c->is_authentic)
 			return;
-		refuse_key(c, "TLS failed", "it did not prove that it belongs to the cluster");
+		refuse_key(c, CW_PEER_TLS, "it did not prove that it belongs to the cluster");
 	} else if (c->tcp->tls && !c->is_up) {
 		explain_failure(c);
 	}

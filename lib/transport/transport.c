@@ -486,7 +486,7 @@ void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *
 void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 {
 	t->peers[peer].state = CW_PEER_CONNECTED;
-	t->peers[peer].refused = NULL;
+	t->peers[peer].refusal = CW_PEER_NOT_REFUSED;
 	t->peers[peer].epoch = epoch;
 	t->peers[peer].seen_since_ns = t->peers[peer].last_seen_ns = cw_clock_awake_ns(t->clock);
 }
@@ -496,10 +496,10 @@ void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goo
 	t->peers[peer].state = said_goodbye ? CW_PEER_GOODBYE : CW_PEER_LOST;
 }
 
-void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char *why)
+void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, enum cw_peer_refusal why)
 {
 	if (t->peers[peer].state != CW_PEER_CONNECTED)
-		t->peers[peer].refused = why;
+		t->peers[peer].refusal = why;
 }
 
 /*

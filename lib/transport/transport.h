@@ -147,10 +147,10 @@ void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch)
 /* said_goodbye: the peer will return, so its absence is no reason to alert. */
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye);
 /*
- * Notes that authentication of the peer failed. why is the reason, a static text. The note stands
- * until the peer is up again. If the peer is up, we ignore the call.
+ * Notes that authentication of the peer failed. The note stands until the peer is up again. If the
+ * peer is up, we ignore the call.
  */
-void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, const char *why);
+void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, enum cw_peer_refusal why);
 
 struct cw_transport_stats {
 	uint64_t sent, received, bad, unknown, dropped, timeouts;

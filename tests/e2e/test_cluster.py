@@ -142,6 +142,7 @@ def test_different_keys_are_named_in_status_and_log():
         a.start()
         b.start()
         wait_until(lambda: a.peer_states() == b.peer_states() == ["refused: key differs"], "refused")
+        assert [p["refusal"] for p in a.status()["peers"]] == ["key_differs"]
         wait_until(lambda: "peer node-b: refused: key differs" in a.said("status"), "people read it, too")
         for node, other in ((a, "node-b"), (b, "node-a")):
             assert f"peer {other} refused" in node.log(), node.log()

@@ -479,13 +479,14 @@ def only_of(found):
 
 
 def doctor_told(world, version, notes, **more):
-    """The findings when the daemon reports that."""
+    """The findings when the daemon reports that; notes are pairs of name and text."""
     path = world.dir + "/told.sock"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
     status = json.dumps({"schema": "collwatch.status/1", "version": version, "peers": [],
-                         "notes": notes, "jobs": [], **more}).encode()
+                         "notes": [text for _, text in notes], "note_names": [name for name, _ in notes],
+                         "jobs": [], **more}).encode()
 
     def answer():
         conn, _ = listener.accept()
@@ -510,8 +511,13 @@ def test_other_versions_are_named(world):
     expect("0.0.1" in found["version-differs"][0] and found["version-differs"][1], found)
     note = ("agents of 2 rank processes are of a version this daemon cannot read: those ranks "
             "are not watched; update collwatch on this node")
-    only(doctor_told(world, ours, [note]), "agent-version")
-    only(doctor_told(world, ours, ["peers_from: 1 of 3 addresses not met"]), "peers-not-found")
+    only(doctor_told(world, ours, [("agent_version", note)]), "agent-version")
+    only(doctor_told(world, ours, [("peers_from", "1 of 3 addresses not met")]), "peers-not-found")
+    only(doctor_told(world, ours, [("of_a_newer_daemon", note), ("alone", "mode = shadow")]))
+    refused = {"node": "node-b", "dropped": 0, "state": "refused: no key there"}
+    for refusal, words in ("no_key", "no key there"), ("of_a_newer_daemon", "for an unknown reason"):
+        found = only(doctor_told(world, ours, [], peers=[{**refused, "refusal": refusal}]), "peer-unreachable")
+        expect(f"node-b is refused ({words})" in found["peer-unreachable"][0], found)
     only(doctor_told(world, ours, []))
     only(doctor(world))
 

@@ -104,11 +104,13 @@ STACKS = {
 }
 
 MUTED = (None, {"until": (None, TIME), "node": str})
+NOTE = ("alone", "found_nobody", "peers_from", "shadow", "reload", "accept", "no_kernel_events", "log_lost",
+        "agent_version", "no_record", "state_not_writable", "bundles_waiting")
 STATUS = {
     "schema": ("collwatch.status/1",), "node": str, "version": text, "commit": text, "uptime_s": SECONDS,
     "peers": [{"node": str, "state": matches("never_seen|connected|silent|lost|said_goodbye|refused: .+"),
-               "dropped": number}],
-    "notes": [text], "loop_max_s": SECONDS,
+               "refusal?": ("key_differs", "no_key", "certificate", "tls"), "dropped": number}],
+    "notes": [text], "note_names": [NOTE], "loop_max_s": SECONDS,
     "agents": {name: number for name in (
         "processes connected dead refused deferred waiting bad_messages record_errors").split()},
     "messages_without_job": number,

@@ -132,9 +132,7 @@ struct cw_tcp_stats stats_of(const struct end *e)
 	return stats;
 }
 
-bool is_refused(const struct end *e, const char *why)
+bool is_refused(const struct end *e, enum cw_peer_refusal why)
 {
-	const char *refused = peer_of(e)->refused;
-
-	return refused && !strcmp(refused, why);
+	return peer_of(e)->refusal == why;
 }

@@ -42,7 +42,7 @@ void open_tcp(struct end *e, const struct cw_tls_files *files);
 
 const struct cw_peer *peer_of(const struct end *e);
 struct cw_tcp_stats stats_of(const struct end *e);
-bool is_refused(const struct end *e, const char *why);
+bool is_refused(const struct end *e, enum cw_peer_refusal why);
 
 /* Turns the loop until the condition holds; the test fails after DEADLINE_S. */
 #define run_until(condition)                                                                       \

@@ -67,7 +67,7 @@ Test(transport_tls, same_key_connects_and_carries_messages_of_all_sizes)
 	open_tcp(&a, right_key); /* dials, no listener: tries again */
 	open_tcp(&b, right_key);
 	run_until(both_connected());
-	cr_assert_null(peer_of(&a)->refused);
+	cr_assert_eq(peer_of(&a)->refusal, CW_PEER_NOT_REFUSED);
 	memset(label, 'x', 700000);
 	for (size_t len = 1; len <= 700000; len = len * 3 + 1) {
 		m.digest.label = label + 700000 - len;
@@ -95,7 +95,7 @@ Test(transport_tls, different_keys_are_named_on_both_sides_and_heal)
 {
 	open_tcp(&a, right_key);
 	open_tcp(&b, wrong_key);
-	run_until(is_refused(&a, "key differs") && is_refused(&b, "key differs"));
+	run_until(is_refused(&a, CW_PEER_KEY_DIFFERS) && is_refused(&b, CW_PEER_KEY_DIFFERS));
 	cr_assert_geq(stats_of(&a).key_differs, 1);
 	cr_assert_geq(stats_of(&b).key_differs, 1);
 	cr_assert_eq(peer_of(&a)->state, CW_PEER_NEVER);
@@ -104,21 +104,21 @@ Test(transport_tls, different_keys_are_named_on_both_sides_and_heal)
 	b.tcp = cw_tcp_free(b.tcp);
 	open_tcp(&b, right_key);
 	run_until(both_connected());
-	cr_assert_null(peer_of(&a)->refused);
-	cr_assert_null(peer_of(&b)->refused);
+	cr_assert_eq(peer_of(&a)->refusal, CW_PEER_NOT_REFUSED);
+	cr_assert_eq(peer_of(&b)->refusal, CW_PEER_NOT_REFUSED);
 }
 
 Test(transport_tls, key_here_and_none_there_never_connect)
 {
 	open_tcp(&a, right_key);
 	open_tcp(&b, NULL);
-	run_until(is_refused(&a, "no key there"));
+	run_until(is_refused(&a, CW_PEER_NO_KEY));
 	cr_assert_geq(stats_of(&a).tls_errors, 1);
 	a.tcp = cw_tcp_free(a.tcp);
 	b.tcp = cw_tcp_free(b.tcp);
 	open_tcp(&b, right_key);
 	open_tcp(&a, NULL);
-	run_until(is_refused(&b, "no key there"));
+	run_until(is_refused(&b, CW_PEER_NO_KEY));
 	cr_assert_eq(peer_of(&a)->state, CW_PEER_NEVER);
 	cr_assert_eq(peer_of(&b)->state, CW_PEER_NEVER);
 }
@@ -295,7 +295,7 @@ Test(transport_tls, server_with_a_certificate_but_no_key_is_not_believed)
 					   (struct sockaddr *)&in, sizeof(in));
 	cr_assert_not_null(listener);
 	open_tcp(&a, right_key);
-	run_until(is_refused(&a, "certificate refused"));
+	run_until(is_refused(&a, CW_PEER_CERTIFICATE));
 	cr_assert_eq(peer_of(&a)->state, CW_PEER_NEVER);
 	evconnlistener_free(listener);
 	if (bev)
