@@ -79,13 +79,9 @@ static void put_muted(const struct cw_text *t, const json_t *muted)
 	fputc('\n', t->out);
 }
 
-/*
- * Prints why alerts are suppressed. A daemon of the previous version has only the old name of the
- * field.
- */
 static void put_suppressed(const struct cw_text *t, const json_t *job)
 {
-	const char *why = cw_json_str(job, "suppressed", cw_json_str(job, "withheld", ""));
+	const char *why = cw_json_str(job, "suppressed", "");
 
 	if (!*why)
 		return;

@@ -219,15 +219,23 @@ static const struct {
 	json_type type;
 	bool may_be_null;
 } led_fields[] = {
-	{ "ranks", JSON_INTEGER, false },      { "ranks_expected", JSON_INTEGER, true },
-	{ "nodes", JSON_ARRAY, false },        { "comms", JSON_INTEGER, true },
-	{ "state", JSON_STRING, false },       { "since_s", JSON_REAL, false },
-	{ "summary", JSON_STRING, false },     { "incident", JSON_STRING, true },
-	{ "collectives", JSON_INTEGER, true }, { "watched_s", JSON_REAL, false },
-	{ "muted", JSON_OBJECT, true },        { "suppressed", JSON_STRING, true },
-	{ "withheld", JSON_STRING, true },     { "severity", JSON_STRING, true },
-	{ "slow", JSON_OBJECT, true },         { "late", JSON_ARRAY, false },
-	{ "job_timeout", JSON_OBJECT, true },  { "proposed_policy", JSON_STRING, false },
+	{ "ranks", JSON_INTEGER, false },
+	{ "ranks_expected", JSON_INTEGER, true },
+	{ "nodes", JSON_ARRAY, false },
+	{ "comms", JSON_INTEGER, true },
+	{ "state", JSON_STRING, false },
+	{ "since_s", JSON_REAL, false },
+	{ "summary", JSON_STRING, false },
+	{ "incident", JSON_STRING, true },
+	{ "collectives", JSON_INTEGER, true },
+	{ "watched_s", JSON_REAL, false },
+	{ "muted", JSON_OBJECT, true },
+	{ "suppressed", JSON_STRING, true },
+	{ "severity", JSON_STRING, true },
+	{ "slow", JSON_OBJECT, true },
+	{ "late", JSON_ARRAY, false },
+	{ "job_timeout", JSON_OBJECT, true },
+	{ "proposed_policy", JSON_STRING, false },
 	{ "pods", JSON_ARRAY, true },
 };
 

@@ -47,9 +47,6 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 						      cw_transport_self(c->source->transport)));
 	(void)json_object_set_new(job, "suppressed",
 				  suppressed ? json_string(suppressed) : json_null());
-	/* The old name of the field "suppressed", which we keep for one release. */
-	(void)json_object_set_new(job, "withheld",
-				  suppressed ? json_string(suppressed) : json_null());
 	(void)json_object_set_new(job, "severity",
 				  inc ? json_string(cw_severity_name(cw_incident_severity(inc)))
 				      : json_null());

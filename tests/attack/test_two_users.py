@@ -129,4 +129,4 @@ def test_muting_her_own_job_silences_nobody_else():
         s.world.ask("mute", ATTACKER_JOB, "--for", "1h", uid=ATTACKER)
         doc = s.fails(VICTIM)
         expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)
-        expect(not s.world.document(doc["id"]).get("withheld"), s.world.document(doc["id"]))
+        expect(not s.world.document(doc["id"]).get("suppressed"), s.world.document(doc["id"]))

@@ -42,7 +42,7 @@ def test_a_mute_typed_anywhere_reaches_the_leader_and_the_next_one(cluster):
                "the next leader kept it")
     os.kill(job.ranks[cluster.nodes.index(heir)].pid, signal.SIGKILL)
     doc = wait_until(lambda: heir.documents("quiet"), "its bundle")[0]
-    expect(doc["withheld"] == "muted" and doc["class"] == "process_dead", doc)
+    expect(doc["suppressed"] == "muted" and doc["class"] == "process_dead", doc)
     expect(not cluster.receiver.posts, cluster.receiver.posts)
 
 

@@ -301,7 +301,7 @@ def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     expect("muted on node-a" in daemon.ask("status", check=False).stdout, "for people")
     jobs["muted"].kill(1)
     muted = daemon.wait_for_incident("muted")["id"]
-    expect(daemon.document(muted)["withheld"] == "muted", daemon.document(muted))
+    expect(daemon.document(muted)["suppressed"] == "muted", daemon.document(muted))
 
     out = daemon.ask("mute", "muted", "--unmute", uid=uid).stdout
     expect("alerts go out" in out, out)
@@ -310,5 +310,5 @@ def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     wait_until(lambda: receiver.posts, "the alert of the third")
     expect([doc["job"].split(":")[-1] for _, doc in receiver.posts] == ["loud"],
            receiver.posts)
-    expect(receiver.posts[0][1].get("withheld") is None, receiver.posts)
+    expect(receiver.posts[0][1].get("suppressed") is None, receiver.posts)
     slack_is_told_in_its_own_words(daemon, receiver, uid)

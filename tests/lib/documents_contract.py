@@ -118,7 +118,7 @@ STATUS = {
               "ranks_expected": (None, number), "nodes": [str], "comms": (None, number),
               "state": ("healthy", "suspect", "stalled", "hang", "led_elsewhere", "untracked"),
               "since_s": SECONDS, "summary": str, "incident": (None, str), "collectives": (None, number),
-              "watched_s": SECONDS, "muted": MUTED, "suppressed": (None, "shadow", "muted"), "withheld": (None, "shadow", "muted"),
+              "watched_s": SECONDS, "muted": MUTED, "suppressed": (None, "shadow", "muted"),
               "severity": (None, "page", "notice"),
               "slow?": (None, {"lasted_s": SECONDS, "ago_s": SECONDS, "summary": str}),
               "late?": [{"summary": str, "rank": number, "host": str, "pid": number, "comm": ID, "comm_name": str,

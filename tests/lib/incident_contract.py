@@ -84,7 +84,7 @@ INCIDENT = {
     "proposed_policy?": ("serving",),
     "summary": text, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
-    "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"), "withheld?": ("shadow", "muted"),
+    "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"),
     "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),
 }
 

@@ -375,17 +375,12 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 	return true;
 }
 
-/*
- * Says in the document that the alert is suppressed. For one release, we also add the old field
- * name.
- */
+/* Says in the document that the alert is suppressed. */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {
-	if (!inc->suppressed)
-		return 0;
-	if (json_object_set_new(doc, "suppressed", json_string(inc->suppressed)) < 0)
-		return -1;
-	return json_object_set_new(doc, "withheld", json_string(inc->suppressed));
+	return inc->suppressed
+		       ? json_object_set_new(doc, "suppressed", json_string(inc->suppressed))
+		       : 0;
 }
 
 static int add_own_fields(const struct cw_incident *inc, json_t *doc)

@@ -119,7 +119,7 @@ Test(cli_render_status, says_why_nobody_is_told)
 		text_of(cw_render_status,
 			"{\"jobs\":[{\"job\":\"j\",\"state\":\"hang\",\"suppressed\":\"shadow\","
 			"\"muted\":{\"until\":\"2026-11-21T07:53:33.000Z\",\"node\":\"n1\"}},"
-			"{\"job\":\"k\",\"state\":\"healthy\",\"withheld\":null,"
+			"{\"job\":\"k\",\"state\":\"healthy\",\"suppressed\":null,"
 			"\"muted\":{\"until\":null,\"node\":\"n2\"}},"
 			"{\"job\":\"l\",\"state\":\"healthy\",\"muted\":null}]}");
 
