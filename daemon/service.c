@@ -21,7 +21,6 @@
 #include "daemon/agents/agent_probe.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/alerts/mutes.h"
-#include "daemon/alerts/old_deliveries.h"
 #include "daemon/bundle_nodes.h"
 #include "daemon/bundle_parts.h"
 #include "daemon/control/control_socket.h"
@@ -95,7 +94,6 @@ struct cw_service {
 	struct cw_bundle_nodes *bundle_nodes;
 	struct cw_alerts *alerts;
 	struct cw_user_names *user_names;
-	struct cw_old_deliveries *old_deliveries;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
 	struct cw_lateness lateness; /* lateness of the tick */
@@ -127,10 +125,8 @@ static void announce_delivered(struct cw_service *s, const struct cw_incident_du
 static void hear_delivered(struct cw_service *s, const char *from,
 			   const struct cw_msg_incident_delivered *d)
 {
-	if (!*d->label)
-		cw_old_deliveries_add(s->old_deliveries, from, d->id);
-	else if (!cw_incident_id_is_old(d->id) &&
-		 !cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id))
+	if (!cw_incident_id_is_old(d->id) &&
+	    !cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id))
 		cw_alerts_learn(s->alerts, from, d);
 }
 
@@ -258,7 +254,6 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
 	cw_log_tick();
 	cw_transport_run(s->transport);
-	cw_old_deliveries_tick(s->old_deliveries);
 	if (cw_leader_tick(s->leader))
 		on_wake_wanted(s);
 	cw_bundle_nodes_tick(s->bundle_nodes);
@@ -499,13 +494,6 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	return r < 0 ? cw_err_set(err, -r, "captures: %s", strerror(-r)) : 0;
 }
 
-static bool is_unconfirmed(const char *from, const struct cw_msg_incident_delivered *d, void *user)
-{
-	struct cw_service *s = user;
-
-	return cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id);
-}
-
 static int64_t cpu_ns(void *user)
 {
 	return cw_clock_cpu_ns();
@@ -521,14 +509,6 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 		.thresholds = thresholds_of(s->config),
 		.cpu_ns = cpu_ns,
 	};
-	struct cw_old_deliveries_config old_deliveries = {
-		.clock = &s->awake.clock,
-		.transport = s->transport,
-		.store = s->store,
-		.alerts = s->alerts,
-		.is_unconfirmed = is_unconfirmed,
-		.user = s,
-	};
 	struct cw_responder_config responder = {
 		.transport = s->transport,
 		.node = s->node,
@@ -537,8 +517,7 @@ static int open_leader(struct cw_service *s, struct cw_err *err)
 	};
 
 	cw_leader_driver_init(&s->driver, s->transport, s->alerts, s->user_names);
-	if (cw_old_deliveries_new(&old_deliveries, &s->old_deliveries) < 0 ||
-	    cw_election_new(&s->awake.clock, s->config->node_name, &s->driver.effects,
+	if (cw_election_new(&s->awake.clock, s->config->node_name, &s->driver.effects,
 			    &s->members) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	leader.members = s->members;
@@ -597,7 +576,6 @@ static void collect_metrics(struct cw_metrics *ret, void *user)
 		.responder = s->responder,
 		.peer_rate = s->peer_rate,
 		.digests_lost = s->digests_lost,
-		.deliveries_lost = cw_old_deliveries_lost(s->old_deliveries),
 		.mutes_unconfirmed = cw_mutes_unconfirmed(s->mutes),
 		.messages_without_job = messages_without_job(s),
 		.reload = &s->reload,
@@ -681,7 +659,6 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	(void)cw_kernel_events_free(s->kernel); /* always NULL */
 	cw_leader_free(s->leader);
 	cw_election_free(s->members);
-	cw_old_deliveries_free(s->old_deliveries);
 	(void)cw_bundle_nodes_free(s->bundle_nodes); /* always NULL */
 	cw_transport_free(s->transport);
 	cw_user_names_free(s->user_names);

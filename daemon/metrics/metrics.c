@@ -247,7 +247,7 @@ static const struct metric metrics[] = {
 	SAMPLE(control.noise, "reason", "control_noise"),
 	SAMPLE(alerts.webhook.refused, "reason", "alert_queue"),
 	SAMPLE(alerts.unsynced, "reason", "bundle_sync"),
-	SAMPLE(deliveries_lost, "reason", "delivery_not_noted"),
+	SAMPLE(alerts.unlearned, "reason", "delivery_not_noted"),
 	SAMPLE(log_lost, "reason", "log_line"),
 
 	{ PREFIX "loop_late_seconds", "histogram",

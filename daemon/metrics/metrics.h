@@ -68,7 +68,7 @@ struct cw_metrics_parts {
 	struct cw_store *store;
 	const struct cw_responder *responder;
 	const struct cw_peer_rate *peer_rate;
-	uint64_t digests_lost, messages_without_job, deliveries_lost, mutes_unconfirmed;
+	uint64_t digests_lost, messages_without_job, mutes_unconfirmed;
 	const struct cw_reload_state *reload; /* NULL = no reload yet */
 };
 
@@ -86,7 +86,7 @@ struct cw_metrics {
 	uint64_t peers, peers_connected;
 	uint64_t state_writable, bundles_in_memory, bundles_lost, bundles_removed, bundles_refused;
 	uint64_t digests_lost, requests_refused, peer_too_often, messages_without_job;
-	uint64_t deliveries_lost, mutes_unconfirmed, log_lost;
+	uint64_t mutes_unconfirmed, log_lost;
 	struct cw_node_stats node;
 	struct cw_op_totals ops;
 	struct cw_leader_stats leader;

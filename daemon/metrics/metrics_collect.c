@@ -134,7 +134,6 @@ void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret
 		cw_tcp_stats(p->tcp, &ret->tcp);
 	cw_capture_stats(p->capture, &ret->capture);
 	cw_alerts_stats(p->alerts, &ret->alerts);
-	ret->deliveries_lost = p->deliveries_lost + ret->alerts.unlearned;
 	ret->mutes_unconfirmed = p->mutes_unconfirmed;
 	ret->log_lost = cw_log_lost();
 	cw_control_socket_stats(p->control, &ret->control);

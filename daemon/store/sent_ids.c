@@ -295,18 +295,6 @@ const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const ch
 	return entry ? entry->how : "";
 }
 
-void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, int64_t since_wall_ns,
-			      cw_sent_ids_fn fn, void *user)
-{
-	const struct sent_id *entry, *next;
-
-	HASH_ITER (hh, ids->table, entry, next) {
-		if (entry->key.uid == CW_SENT_NO_UID && entry->wall_ns >= since_wall_ns &&
-		    !strcmp(entry->how, how))
-			fn(entry->key.id, user);
-	}
-}
-
 static void put_line(FILE *f, const struct sent_id *entry)
 {
 	if (entry->key.uid == CW_SENT_NO_UID) /* as an older version wrote it */

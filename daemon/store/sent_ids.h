@@ -64,13 +64,6 @@ int cw_sent_ids_add(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64
 		    const char *how);
 
 /*
- * Calls fn for the ids without a uid that have this word and that were added since this wall time.
- */
-typedef void (*cw_sent_ids_fn)(const char *id, void *user);
-void cw_sent_ids_each_unowned(const struct cw_sent_ids *ids, const char *how, int64_t since_wall_ns,
-			      cw_sent_ids_fn fn, void *user);
-
-/*
  * Like cw_sent_ids_add(), but only in memory until cw_sent_ids_flush(). Use it for many ids. 0,
  * -EINVAL or -ENOMEM.
  */

@@ -884,13 +884,6 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 		       : NULL;
 }
 
-void cw_store_each_delivered_by_peer(struct cw_store *store, void (*fn)(const char *id, void *user),
-				     void *user)
-{
-	cw_sent_ids_each_unowned(store->sent, CW_STORE_DELIVERED_BY_PEER,
-				 cw_clock_wall_ns(store->clock) - UNSENT_WITHIN_NS, fn, user);
-}
-
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id)
 {
 	return cw_sent_ids_how(store->sent, uid, id);

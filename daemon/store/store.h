@@ -150,7 +150,7 @@ const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const cha
 				 const char *old_id);
 /* Returns the word that settled the alert; "" = it was sent, or is not settled. */
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id);
-/* The word for an alert that another node's webhook accepted. Older versions use the same word. */
+/* The word for an alert that another node's webhook accepted. */
 #define CW_STORE_DELIVERED_BY_PEER "elsewhere"
 /*
  * The word for an incident that was over before its alert was delivered. If the incident is
@@ -159,12 +159,6 @@ const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *
 #define CW_STORE_OVER CW_SENT_OVER
 /* True if this user's bundle exists and says that its incident is over. Reads only memory. */
 bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id);
-/*
- * Calls fn for the ids of the last day that an older version noted as delivered by a peer, without
- * a user.
- */
-void cw_store_each_delivered_by_peer(struct cw_store *store, void (*fn)(const char *id, void *user),
-				     void *user);
 /*
  * Finds an alert that may not have been delivered, because the server was away until the job or the
  * daemon ended. Returns a new reference to the incident of a bundle of the last day whose id is not
