@@ -138,20 +138,16 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 }
 
 /*
- * Returns the word that the alert was settled with, or NULL if it is not settled. The word may be
- * beside the id of an older version. An incident that was over and is open again has paged no
- * human, so it counts as not settled.
+ * Returns the word that the alert was settled with, or NULL if it is not settled. An incident that
+ * was over and is open again has paged no human, so it counts as not settled.
  */
 static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
-	const char *how;
+	const char *how = cw_store_sent_how(a->config.store, due->uid, due->id);
 
-	if (cw_store_was_sent(a->config.store, due->uid, due->id)) {
-		how = cw_store_sent_how(a->config.store, due->uid, due->id);
-		return strcmp(how, CW_STORE_OVER) == 0 ? NULL : how;
-	}
-	return due->old_id ? cw_store_sent_before(a->config.store, due->uid, due->job, due->old_id)
-			   : NULL;
+	if (!cw_store_was_sent(a->config.store, due->uid, due->id) || !strcmp(how, CW_STORE_OVER))
+		return NULL;
+	return how;
 }
 
 bool cw_alerts_was_sent(const struct cw_alerts *a, const struct cw_incident_due *due)

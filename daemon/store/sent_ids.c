@@ -36,8 +36,10 @@
 #define TEMP_NAME ".sent.new"
 /* We write this word for "". The third field is never empty, so that the uid is the fourth. */
 #define HOW_SENT "sent"
-/* A line that begins with this is not an id. Older versions skip it. */
+/* A line that begins with this is not an id. */
 #define FORGOTTEN "# forgotten"
+/* Stands for every user in such a line. */
+#define EVERY_USER (-1)
 /*
  * The most lines that we ever write. If a file has more, another program wrote them, and they must
  * not delay our start.
@@ -46,7 +48,7 @@
 
 /* Zero a key before you fill it, because we hash and compare it as bytes. */
 struct sent_key {
-	int64_t uid; /* CW_SENT_NO_UID = unknown */
+	uint32_t uid;
 	char id[CW_INCIDENT_ID_MAX + 8];
 };
 
@@ -58,7 +60,7 @@ struct sent_id {
 };
 
 struct forgetful {
-	int64_t uid;
+	uint32_t uid;
 	int64_t wall_ns; /* time of the newest dropped id */
 };
 
@@ -72,14 +74,14 @@ struct cw_sent_ids {
 	uint64_t refused;
 };
 
-static void make_key(struct sent_key *key, int64_t uid, const char *id)
+static void make_key(struct sent_key *key, uint32_t uid, const char *id)
 {
 	memset(key, 0, sizeof(*key));
 	key->uid = uid;
 	(void)snprintf(key->id, sizeof(key->id), "%s", id);
 }
 
-static struct sent_id *find(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+static struct sent_id *find(const struct cw_sent_ids *ids, uint32_t uid, const char *id)
 {
 	struct sent_id *entry;
 	struct sent_key key;
@@ -95,15 +97,10 @@ static void forget(struct cw_sent_ids *ids, struct sent_id *entry)
 	free(entry);
 }
 
-static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns)
+static void note_forgotten(struct cw_sent_ids *ids, uint32_t uid, int64_t wall_ns)
 {
 	struct forgetful *oldest = &ids->forgetful[0];
 
-	if (uid == CW_SENT_NO_UID) { /* an id without a uid may be any user's */
-		if (wall_ns > ids->anybody_ns)
-			ids->anybody_ns = wall_ns;
-		return;
-	}
 	for (unsigned i = 0; i < ids->n_forgetful; i++) {
 		struct forgetful *f = &ids->forgetful[i];
 
@@ -126,18 +123,18 @@ static void note_forgotten(struct cw_sent_ids *ids, int64_t uid, int64_t wall_ns
 
 static int by_uid(const void *a, const void *b)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
 	return x < y ? -1 : x > y;
 }
 
 /* Returns the user with the most ids. At the limit, that user is always above an equal share. */
-static int64_t greediest(const struct cw_sent_ids *ids)
+static uint32_t greediest(const struct cw_sent_ids *ids)
 {
-	static int64_t uids[MAX_IDS + 1];
+	static uint32_t uids[MAX_IDS + 1];
 	const struct sent_id *e;
 	size_t n = 0, end, most = 0;
-	int64_t found = CW_SENT_NO_UID;
+	uint32_t found = 0;
 
 	for (e = ids->table; e && n <= MAX_IDS; e = e->hh.next)
 		uids[n++] = e->key.uid;
@@ -155,7 +152,7 @@ static int64_t greediest(const struct cw_sent_ids *ids)
 
 static void make_room(struct cw_sent_ids *ids)
 {
-	int64_t uid = greediest(ids);
+	uint32_t uid = greediest(ids);
 	struct sent_id *e = ids->table;
 
 	while (e->key.uid != uid)
@@ -164,7 +161,7 @@ static void make_room(struct cw_sent_ids *ids)
 	forget(ids, e);
 }
 
-static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_t wall_ns,
+static int remember(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64_t wall_ns,
 		    const char *how)
 {
 	struct sent_id *entry = calloc(1, sizeof(*entry));
@@ -187,9 +184,8 @@ static int remember(struct cw_sent_ids *ids, int64_t uid, const char *id, int64_
 static void load(struct cw_sent_ids *ids, FILE *f)
 {
 	char line[128], id[CW_INCIDENT_ID_MAX + 1], how[HOW_MAX + 1];
-	int64_t wall_ns, uid;
-	uint32_t said;
-	int n;
+	int64_t wall_ns, forgotten;
+	uint32_t uid;
 
 	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
 		if (lines == MAX_LINES) {
@@ -199,14 +195,16 @@ static void load(struct cw_sent_ids *ids, FILE *f)
 				MAX_LINES);
 			return;
 		}
-		if (sscanf(line, FORGOTTEN " %" SCNd64 " %" SCNd64, &uid, &wall_ns) == 2) {
-			note_forgotten(ids, uid, wall_ns);
+		if (sscanf(line, FORGOTTEN " %" SCNd64 " %" SCNd64, &forgotten, &wall_ns) == 2) {
+			if (forgotten == EVERY_USER && wall_ns > ids->anybody_ns)
+				ids->anybody_ns = wall_ns;
+			else if (forgotten >= 0 && forgotten <= UINT32_MAX)
+				note_forgotten(ids, (uint32_t)forgotten, wall_ns);
 			continue;
 		}
-		how[0] = '\0';
-		n = sscanf(line, "%64s %" SCNd64 " %15[a-z_] %" SCNu32, id, &wall_ns, how, &said);
-		uid = n == 4 ? (int64_t)said : CW_SENT_NO_UID;
-		if (n < 2 || !cw_incident_id_is_valid(id) || find(ids, uid, id))
+		if (sscanf(line, "%64s %" SCNd64 " %15[a-z_] %" SCNu32, id, &wall_ns, how, &uid) !=
+			    4 ||
+		    !cw_incident_id_is_valid(id) || find(ids, uid, id))
 			continue;
 		if (remember(ids, uid, id, wall_ns, strcmp(how, HOW_SENT) == 0 ? "" : how) < 0)
 			return;
@@ -230,13 +228,6 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 	if (f) {
 		load(ids, f);
 		(void)fclose(f); /* harmless: we only read the file */
-		/*
-		 * If an older version has written a full file, it has recorded neither users nor
-		 * dropped ids.
-		 */
-		if (HASH_COUNT(ids->table) == MAX_IDS && !ids->anybody_ns &&
-		    ids->table->key.uid == CW_SENT_NO_UID)
-			ids->anybody_ns = ids->table->wall_ns;
 	} else if (fd >= 0) {
 		(void)close(fd); /* harmless: we only opened it */
 	}
@@ -275,7 +266,7 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids)
 	return NULL;
 }
 
-int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid)
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, uint32_t uid)
 {
 	for (unsigned i = 0; i < ids->n_forgetful; i++)
 		if (ids->forgetful[i].uid == uid && ids->forgetful[i].wall_ns > ids->anybody_ns)
@@ -283,26 +274,16 @@ int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid)
 	return ids->anybody_ns;
 }
 
-bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, uint32_t uid, const char *id)
 {
 	return find(ids, uid, id) != NULL;
 }
 
-const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const char *id)
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, uint32_t uid, const char *id)
 {
 	const struct sent_id *entry = find(ids, uid, id);
 
 	return entry ? entry->how : "";
-}
-
-static void put_line(FILE *f, const struct sent_id *entry)
-{
-	if (entry->key.uid == CW_SENT_NO_UID) /* as an older version wrote it */
-		fprintf(f, "%s %" PRId64 "%s%s\n", entry->key.id, entry->wall_ns,
-			*entry->how ? " " : "", entry->how);
-	else
-		fprintf(f, "%s %" PRId64 " %s %" PRId64 "\n", entry->key.id, entry->wall_ns,
-			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
 }
 
 /* Returns the whole file in new memory; NULL = out of memory. */
@@ -315,12 +296,13 @@ static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 	if (!f)
 		return NULL;
 	if (ids->anybody_ns)
-		fprintf(f, FORGOTTEN " %d %" PRId64 "\n", CW_SENT_NO_UID, ids->anybody_ns);
+		fprintf(f, FORGOTTEN " %d %" PRId64 "\n", EVERY_USER, ids->anybody_ns);
 	for (unsigned i = 0; i < ids->n_forgetful; i++)
-		fprintf(f, FORGOTTEN " %" PRId64 " %" PRId64 "\n", ids->forgetful[i].uid,
+		fprintf(f, FORGOTTEN " %" PRIu32 " %" PRId64 "\n", ids->forgetful[i].uid,
 			ids->forgetful[i].wall_ns);
 	for (entry = ids->table; entry; entry = entry->hh.next)
-		put_line(f, entry);
+		fprintf(f, "%s %" PRId64 " %s %" PRIu32 "\n", entry->key.id, entry->wall_ns,
+			*entry->how ? entry->how : HOW_SENT, entry->key.uid);
 	if (fclose(f) == 0)
 		return text;
 	free(text);

@@ -6,11 +6,7 @@
  * The key of an alert is uid and id together, so no user can settle another user's alert.
  *
  * A line "# forgotten uid wall_ns" records that some ids of this user were dropped at the limit.
- * The time is that of the newest dropped id.
- *
- * Lines of older versions, "id wall_ns [how]", do not name the user. We keep them under
- * CW_SENT_NO_UID alone, and they do not count for an alert of a known user
- * (cw_store_sent_before()).
+ * The time is that of the newest dropped id. The uid -1 stands for every user.
  *
  * Loop thread only. Adding an id writes and syncs a file of at most a few hundred KiB.
  */
@@ -21,7 +17,6 @@
 
 struct cw_sent_ids;
 
-#define CW_SENT_NO_UID (-1)
 /*
  * The word for an incident that was over before its alert was delivered. A later word replaces it.
  */
@@ -47,14 +42,12 @@ struct cw_sent_ids *cw_sent_ids_close(struct cw_sent_ids *ids);
  * dropped any. At the limit, we drop the oldest id of the user with the most ids. So a user with
  * thousands of alerts only loses their own ids.
  */
-int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, int64_t uid);
+int64_t cw_sent_ids_complete_since(const struct cw_sent_ids *ids, uint32_t uid);
 
-/*
- * True if the id was added with this uid. CW_SENT_NO_UID matches only ids that were added with it.
- */
-bool cw_sent_ids_has(const struct cw_sent_ids *ids, int64_t uid, const char *id);
+/* True if the id was added with this uid. */
+bool cw_sent_ids_has(const struct cw_sent_ids *ids, uint32_t uid, const char *id);
 /* Returns the word of the id; "" = sent, or the id is unknown. Borrowed until the next addition. */
-const char *cw_sent_ids_how(const struct cw_sent_ids *ids, int64_t uid, const char *id);
+const char *cw_sent_ids_how(const struct cw_sent_ids *ids, uint32_t uid, const char *id);
 
 /*
  * Adds an id. how is a word; "" = sent. 0, -EINVAL if malformed, or -ENOMEM (the id may be lost).

@@ -796,16 +796,6 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 }
 
 /*
- * True if the alert of the bundle is settled. An id without a uid is from an older version, and so
- * is the only bundle with this id.
- */
-static bool is_settled(const struct cw_store *store, const struct cw_store_entry *e)
-{
-	return cw_sent_ids_has(store->sent, e->uid, e->id) ||
-	       cw_sent_ids_has(store->sent, CW_SENT_NO_UID, e->id);
-}
-
-/*
  * True if a comes before b. Users take turns, so that thousands of bundles of one user do not delay
  * those of others.
  */
@@ -830,7 +820,8 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
 		/* If we dropped ids, an alert that went out would look unsent, so we skip it. */
-		if (e->is_postmortem || e->wall_ns < since || is_settled(store, e) ||
+		if (e->is_postmortem || e->wall_ns < since ||
+		    cw_sent_ids_has(store->sent, e->uid, e->id) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||
 		    (e->resent_ns && now - e->resent_ns < RESEND_EVERY_NS))
 			continue;
@@ -870,18 +861,6 @@ bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id)
 bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id)
 {
 	return cw_sent_ids_has(store->sent, uid, id);
-}
-
-const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const char *job,
-				 const char *old_id)
-{
-	const struct cw_store_entry *e = entry_find(store, old_id);
-
-	if (cw_sent_ids_has(store->sent, uid, old_id))
-		return cw_sent_ids_how(store->sent, uid, old_id);
-	return e && is_of(e, uid, job) && cw_sent_ids_has(store->sent, CW_SENT_NO_UID, old_id)
-		       ? cw_sent_ids_how(store->sent, CW_SENT_NO_UID, old_id)
-		       : NULL;
 }
 
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id)

@@ -140,14 +140,6 @@ const char *cw_store_job(struct cw_store *store, uint32_t uid, const char *id);
  * alert goes out twice.
  */
 bool cw_store_was_sent(struct cw_store *store, uint32_t uid, const char *id);
-/*
- * Returns the word that settled an alert under its id of older versions; NULL = it was not settled.
- * Any user could choose such an id. So the word counts only if an older version left a bundle of
- * this user's job under the id, or noted it with this uid. We create no more bundles under such
- * ids, so no user can provide one later.
- */
-const char *cw_store_sent_before(struct cw_store *store, uint32_t uid, const char *job,
-				 const char *old_id);
 /* Returns the word that settled the alert; "" = it was sent, or is not settled. */
 const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *id);
 /* The word for an alert that another node's webhook accepted. */
