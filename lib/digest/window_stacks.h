@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "common/text_set.h"
+#include "model/text_set.h"
 #include "proto/messages.h"
 #include "record/record_reader.h"
 

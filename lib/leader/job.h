@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 #include "analysis/stall/stall.h"
-#include "common/text_set.h"
 #include "leader/history.h"
 #include "leader/job_digests.h"
 #include "leader/job_incidents.h"
 #include "leader/late_ranks.h"
 #include "leader/postmortem.h"
 #include "model/snapshot.h"
+#include "model/text_set.h"
 #include "model/verdict_types.h"
 
 /* Most ops in all windows of a job: 256 suspects with 1,024 ops each. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/text_set.h"
+#include "model/text_set.h"
 
 #include <criterion/criterion.h>
 
