@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/or_exit/or_exit.h"
+
 #define PIPE_BYTES (1 << 20)
 
 /* ---- outcomes as bytes: both ends are the same program ---- */
@@ -39,8 +41,8 @@ static int get_next(FILE *f, bool is_there, struct outcome **ret)
 {
 	if (!is_there)
 		return 0;
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? get_outcome(f, *ret) : -ENOMEM;
+	*ret = cw_or_exit(calloc(1, sizeof(**ret)));
+	return get_outcome(f, *ret);
 }
 
 /* The caller calls cw_outcome_fini() on *ret, also after an error. */
@@ -57,24 +59,20 @@ static int get_outcome(FILE *f, struct outcome *ret)
 	ret->ranks = NULL;
 	ret->also = ret->notices = ret->postmortems = NULL;
 	if (o.culprits) {
-		ret->culprits = calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits));
-		if (!ret->culprits)
-			return -ENOMEM;
+		ret->culprits =
+			cw_or_exit(calloc((size_t)o.n_culprits + 1, sizeof(*ret->culprits)));
 		if (fread(ret->culprits, sizeof(*ret->culprits), o.n_culprits, f) != o.n_culprits)
 			return -EIO;
 	}
 	if (o.healthy_waits) {
-		ret->healthy_waits = calloc(o.n_healthy_waits, sizeof(*ret->healthy_waits));
-		if (!ret->healthy_waits)
-			return -ENOMEM;
+		ret->healthy_waits =
+			cw_or_exit(calloc(o.n_healthy_waits, sizeof(*ret->healthy_waits)));
 		if (fread(ret->healthy_waits, sizeof(*ret->healthy_waits), o.n_healthy_waits, f) !=
 		    o.n_healthy_waits)
 			return -EIO;
 	}
 	if (o.ranks) {
-		ret->ranks = calloc(o.n_ranks, sizeof(*ret->ranks));
-		if (!ret->ranks)
-			return -ENOMEM;
+		ret->ranks = cw_or_exit(calloc(o.n_ranks, sizeof(*ret->ranks)));
 		if (fread(ret->ranks, sizeof(*ret->ranks), o.n_ranks, f) != o.n_ranks)
 			return -EIO;
 	}

@@ -5,7 +5,6 @@
  */
 #include "lab/recorder/recorder.h"
 
-#include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "agent/ops/p2p.h"
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
+#include "common/or_exit/or_exit.h"
 #include "lab/recorder/recorder_clock.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -172,22 +172,16 @@ static void fill_header(struct cw_rec_header *h, const struct recorder_config *c
 	h->state = 1;
 }
 
-int recorder_new(const struct recorder_config *config, struct recorder **ret)
+struct recorder *recorder_new(const struct recorder_config *config)
 {
 	/* calloc() aligns only for the C types; the agent's objects are aligned to a cache line. */
-	struct recorder *r = aligned_alloc(alignof(struct recorder), sizeof(*r));
+	struct recorder *r = cw_or_exit(aligned_alloc(alignof(struct recorder), sizeof(*r)));
 
-	if (!r)
-		return -ENOMEM;
 	memset(r, 0, sizeof(*r));
-	r->pending = calloc(1, sizeof(cw_p2p_pending));
+	r->pending = cw_or_exit(calloc(1, sizeof(cw_p2p_pending)));
 	r->memory =
 		mmap(NULL, MAX_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!r->pending || r->memory == MAP_FAILED) {
-		free(r->pending);
-		free(r);
-		return -ENOMEM;
-	}
+	r->memory = cw_or_exit(r->memory == MAP_FAILED ? NULL : r->memory);
 	if (current)
 		put_away(current);
 	current = NULL;
@@ -197,8 +191,7 @@ int recorder_new(const struct recorder_config *config, struct recorder **ret)
 	r->record = cw_record;
 	r->tls.tid = config->pid;
 	fill_header(cw_record.header, config);
-	*ret = r;
-	return 0;
+	return r;
 }
 
 struct recorder *recorder_free(struct recorder *r)

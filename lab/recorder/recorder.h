@@ -9,7 +9,7 @@
  * caller simulates NCCL and the device, too. Words that the agent asks a device to write wait here
  * until the device has got that far.
  *
- * One thread. The only error is a lack of memory.
+ * One thread.
  */
 #pragma once
 
@@ -33,8 +33,8 @@ struct recorder_config {
 	int64_t now_ns, wall_ns;
 };
 
-/* 0 or -ENOMEM. */
-int recorder_new(const struct recorder_config *config, struct recorder **ret);
+/* The caller owns the result. Without memory the program ends (common/or_exit/or_exit.h). */
+struct recorder *recorder_new(const struct recorder_config *config);
 /* Takes NULL; returns NULL. */
 struct recorder *recorder_free(struct recorder *r);
 

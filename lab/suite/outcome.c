@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/suite/outcome.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/slow/slow.h"
+#include "common/or_exit/or_exit.h"
 #include "model/snapshot.h"
 
 static void free_outcomes(struct outcome *o)
@@ -30,16 +30,11 @@ void cw_outcome_fini(struct outcome *o)
 	*o = (struct outcome){ 0 };
 }
 
-int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait)
+void outcome_add_wait(struct outcome *o, const struct outcome_wait *wait)
 {
-	struct outcome_wait *more =
-		reallocarray(o->healthy_waits, o->n_healthy_waits + 1, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	o->healthy_waits = more;
-	more[o->n_healthy_waits++] = *wait;
-	return 0;
+	o->healthy_waits =
+		cw_or_exit(reallocarray(o->healthy_waits, o->n_healthy_waits + 1, sizeof(*wait)));
+	o->healthy_waits[o->n_healthy_waits++] = *wait;
 }
 
 int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)
@@ -49,9 +44,7 @@ int cw_outcome_note_slow(struct outcome *o, const struct cw_snapshot *snap)
 
 	if (r < 0 || !list.n)
 		return r;
-	o->culprits = calloc(list.n, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
+	o->culprits = cw_or_exit(calloc(list.n, sizeof(*o->culprits)));
 	o->is_slow = true;
 	o->verdict_class = CW_CLASS_SLOW;
 	o->confidence = list.v[0].confidence;
@@ -68,7 +61,7 @@ struct outcome *outcome_next(struct outcome *o)
 		return o;
 	while (o->also)
 		o = o->also;
-	o->also = calloc(1, sizeof(*o->also));
+	o->also = cw_or_exit(calloc(1, sizeof(*o->also)));
 	return o->also;
 }
 
@@ -76,7 +69,7 @@ static struct outcome *append(struct outcome **last)
 {
 	while (*last)
 		last = &(*last)->also;
-	*last = calloc(1, sizeof(**last));
+	*last = cw_or_exit(calloc(1, sizeof(**last)));
 	return *last;
 }
 
@@ -84,8 +77,7 @@ struct outcome *outcome_next_notice(struct outcome *o)
 {
 	struct outcome *next = append(&o->notices);
 
-	if (next)
-		next->is_notice = true;
+	next->is_notice = true;
 	return next;
 }
 

@@ -72,17 +72,14 @@ struct outcome {
 	struct outcome *postmortems;
 };
 
-/*
- * Returns the outcome for the next alert: o itself, or a new one at the end of its list. NULL = out
- * of memory.
- */
+/* Returns the outcome for the next alert: o itself, or a new one at the end of its list. */
 struct outcome *outcome_next(struct outcome *o);
 /* Like outcome_next(), but for the next notice, and for the next post-mortem. */
 struct outcome *outcome_next_notice(struct outcome *o);
 struct outcome *outcome_next_postmortem(struct outcome *o);
 
-/* Adds a wait that ended by itself. 0 or -ENOMEM. */
-int outcome_add_wait(struct outcome *o, const struct outcome_wait *wait);
+/* Adds a wait that ended by itself. */
+void outcome_add_wait(struct outcome *o, const struct outcome_wait *wait);
 
 static inline bool cw_outcome_says(const struct outcome *o)
 {

@@ -7,12 +7,12 @@
  */
 #include "lab/suite/score.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "model/rankset.h"
 #include "model/signature.h"
 
@@ -144,38 +144,28 @@ bool cw_score_is_right(const struct suite_scenario *s, const struct outcome *o)
 
 /* ---- misses ---- */
 
-static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+static void add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
+static void add_miss(struct score *score, const struct suite_scenario *s, const char *fmt, ...)
 {
 	struct score_miss *m;
 	va_list ap;
-	int r;
 
 	score->n_missed++;
 	if (score->n_misses == SCORE_KEPT_MISSES)
-		return 0;
+		return;
 	if (score->n_misses == score->cap_misses) {
-		size_t cap = score->cap_misses ? score->cap_misses * 2 : 16;
-		struct score_miss *more = realloc(score->misses, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		score->misses = more;
-		score->cap_misses = cap;
+		score->cap_misses = score->cap_misses ? score->cap_misses * 2 : 16;
+		score->misses = cw_or_exit(
+			reallocarray(score->misses, score->cap_misses, sizeof(*score->misses)));
 	}
-	m = &score->misses[score->n_misses];
-	*m = (struct score_miss){ .scenario = strdup(s->name) };
-	if (asprintf(&m->where, "%s:%u", s->file, s->line) < 0)
-		m->where = NULL;
+	m = &score->misses[score->n_misses++];
+	m->scenario = cw_or_exit(strdup(s->name));
+	m->where = cw_or_exit_printf("%s:%u", s->file, s->line);
 	va_start(ap, fmt);
-	r = vasprintf(&m->reason, fmt, ap);
+	m->reason = cw_or_exit_vprintf(fmt, ap);
 	va_end(ap);
-	if (r < 0)
-		m->reason = NULL;
-	score->n_misses++;
-	return m->scenario && m->where && m->reason ? 0 : -ENOMEM;
 }
 
 void cw_score_fini(struct score *score)
@@ -199,11 +189,9 @@ static const char *expected_culprits(const struct suite_scenario *s, const struc
 	size_t n = 0;
 
 	(void)snprintf(buf, len, "%s", a->has_culprits ? "nobody" : "anybody");
-	ranks = calloc(s->n_ranks, sizeof(*ranks));
-	if (!ranks || !a->has_culprits || a->is_nobody) {
-		free(ranks);
+	if (!a->has_culprits || a->is_nobody)
 		return buf;
-	}
+	ranks = cw_or_exit(calloc(s->n_ranks, sizeof(*ranks)));
 	for (uint32_t i = 0; i < s->n_ranks; i++)
 		if (cw_suite_set_has(&a->culprits, i))
 			ranks[n++] = (int32_t)i;
@@ -214,46 +202,45 @@ static const char *expected_culprits(const struct suite_scenario *s, const struc
 
 #define FAULT_MISSING "a fault of this scenario never happened"
 
-static int judge_control(struct score *score, const struct suite_scenario *s,
-			 const struct outcome *o)
+static void judge_control(struct score *score, const struct suite_scenario *s,
+			  const struct outcome *o)
 {
 	if (o->is_alert)
-		return add_miss(score, s, "alert on a control: %s", o->summary);
-	if (o->is_fault_missing)
-		return add_miss(score, s, FAULT_MISSING);
-	return o->is_slow ? add_miss(score, s, "nobody is slow: %s", o->summary) : 0;
+		add_miss(score, s, "alert on a control: %s", o->summary);
+	else if (o->is_fault_missing)
+		add_miss(score, s, FAULT_MISSING);
+	else if (o->is_slow)
+		add_miss(score, s, "nobody is slow: %s", o->summary);
 }
 
-static int judge_silence(struct score *score, const struct suite_scenario *s,
-			 const struct outcome *o, const struct suite_answer *first)
+static void judge_silence(struct score *score, const struct suite_scenario *s,
+			  const struct outcome *o, const struct suite_answer *first)
 {
 	char want[96];
 
 	if (o->is_fault_missing && !o->is_alert)
-		return add_miss(score, s, FAULT_MISSING);
-	return add_miss(score, s, "silence, not %s %s", cw_class_name(first->verdict_class),
-			expected_culprits(s, first, want, sizeof(want)));
+		add_miss(score, s, FAULT_MISSING);
+	else
+		add_miss(score, s, "silence, not %s %s", cw_class_name(first->verdict_class),
+			 expected_culprits(s, first, want, sizeof(want)));
 }
 
 /* Judges one outcome. `first` is the expected answer. */
-static int judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
-		 const struct suite_answer *first, const struct suite_answer *match)
+static void judge(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		  const struct suite_answer *first, const struct suite_answer *match)
 {
 	char want[96], got[96];
 
 	(void)expected_culprits(s, match ? match : first, want, sizeof(want));
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
 	if (!match)
-		return add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
-				cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
-				cw_confidence_name(o->confidence),
-				cw_class_name(first->verdict_class), cw_detail_name(first->detail),
-				want, o->summary);
-	if (!are_culprits_right(s, match, o))
-		return add_miss(score, s, "%s of %s (%s), not of %s: %s",
-				cw_class_name(o->verdict_class), got,
-				cw_confidence_name(o->confidence), want, o->summary);
-	return 0;
+		add_miss(score, s, "%s/%s %s (%s), not %s/%s %s: %s",
+			 cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+			 cw_confidence_name(o->confidence), cw_class_name(first->verdict_class),
+			 cw_detail_name(first->detail), want, o->summary);
+	else if (!are_culprits_right(s, match, o))
+		add_miss(score, s, "%s of %s (%s), not of %s: %s", cw_class_name(o->verdict_class),
+			 got, cw_confidence_name(o->confidence), want, o->summary);
 }
 
 /* ---- counting ---- */
@@ -291,7 +278,7 @@ static uint64_t place_id(const struct suite_scenario *s)
 	return h;
 }
 
-static int note_place(struct score *score, const struct suite_scenario *s)
+static void note_place(struct score *score, const struct suite_scenario *s)
 {
 	struct score_place place = { .id = place_id(s), .is_control = suite_is_control(s) };
 	size_t low = 0, high = score->n_places;
@@ -305,21 +292,16 @@ static int note_place(struct score *score, const struct suite_scenario *s)
 			high = mid;
 	}
 	if (low < score->n_places && score->places[low].id == place.id)
-		return 0;
+		return;
 	if (score->n_places == score->cap_places) {
-		size_t cap = score->cap_places ? score->cap_places * 2 : 64;
-		struct score_place *more = realloc(score->places, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		score->places = more;
-		score->cap_places = cap;
+		score->cap_places = score->cap_places ? score->cap_places * 2 : 64;
+		score->places =
+			cw_or_exit(reallocarray(score->places, score->cap_places, sizeof(place)));
 	}
 	memmove(&score->places[low + 1], &score->places[low],
 		(score->n_places - low) * sizeof(place));
 	score->places[low] = place;
 	score->n_places++;
-	return 0;
 }
 
 void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint64_t *ret_controls)
@@ -333,8 +315,8 @@ void cw_score_count_written(const struct score *score, uint64_t *ret_hangs, uint
  * Counts one incident, or a control (first = NULL). Another allowed answer counts like the expected
  * one.
  */
-static int count_one(struct score *score, const struct suite_scenario *s, const struct outcome *o,
-		     const struct suite_answer *first)
+static void count_one(struct score *score, const struct suite_scenario *s, const struct outcome *o,
+		      const struct suite_answer *first)
 {
 	const struct suite_answer *match = first ? matching(s, first->incident, o) : NULL;
 	uint32_t want = first ? first->verdict_class : CW_CLASS_HEALTHY;
@@ -346,9 +328,8 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 	score->classes[want].right += match || want == got;
 	score->classes[got].given++;
 	score->classes[got].given_rightly += match || want == got;
-	if (match && o->is_alert &&
-	    cw_score_times_add(&score->classes[got].pages, o->known_for_ns) < 0)
-		return -ENOMEM;
+	if (match && o->is_alert)
+		cw_score_times_add(&score->classes[got].pages, o->known_for_ns);
 	if (first && o) {
 		/* The culprits may be right although the class is wrong. */
 		score->n_culprits++;
@@ -362,28 +343,28 @@ static int count_one(struct score *score, const struct suite_scenario *s, const 
 		score->n_proven++;
 		score->n_proven_wrong += !first || o->went_on;
 	}
-	return first && o ? judge(score, s, o, first, match) : 0;
+	if (first && o)
+		judge(score, s, o, first, match);
 }
 
 /* Counts an expected page after which the job went on without help, so no rank hung. */
-static int count_went_on(struct score *score, const struct suite_scenario *s, uint32_t incident,
-			 const struct outcome *o)
+static void count_went_on(struct score *score, const struct suite_scenario *s, uint32_t incident,
+			  const struct outcome *o)
 {
 	score->n_went_on++;
 	score->n_false_alerts++;
 	score->classes[o->verdict_class].given_rightly -= matching(s, incident, o) != NULL;
-	return add_miss(score, s, "a page, and it went on: %s", o->summary);
+	add_miss(score, s, "a page, and it went on: %s", o->summary);
 }
 
 /* Counts a surplus report. */
-static int count_surplus(struct score *score, const struct suite_scenario *s,
-			 const struct outcome *o)
+static void count_surplus(struct score *score, const struct suite_scenario *s,
+			  const struct outcome *o)
 {
-	int r = count_one(score, s, o, NULL);
-
+	count_one(score, s, o, NULL);
 	score->n_false_alerts += o->is_alert;
 	score->n_second += o->is_alert;
-	return r < 0 ? r : add_miss(score, s, "also said: %s", o->summary);
+	add_miss(score, s, "also said: %s", o->summary);
 }
 
 /*
@@ -415,34 +396,37 @@ static void share_out(const struct suite_scenario *s, const struct outcome **sai
 }
 
 /* Judges a notice: no user may be paged, but the notice must be there. */
-static int judge_notice(struct score *score, const struct suite_scenario *s,
-			const struct outcome *o)
+static void judge_notice(struct score *score, const struct suite_scenario *s,
+			 const struct outcome *o)
 {
 	const struct suite_answer *first = &s->answers[0];
 	const struct outcome *n = o->notices;
 	char want[96], got[96];
 
-	if (o->is_fault_missing)
-		return add_miss(score, s, FAULT_MISSING);
+	if (o->is_fault_missing) {
+		add_miss(score, s, FAULT_MISSING);
+		return;
+	}
 	if (s->may_be_silent || s->has_no_notices || right_notice(s, o))
-		return 0;
+		return;
 	(void)expected_culprits(s, first, want, sizeof(want));
-	if (!n)
-		return add_miss(score, s, "silence, not a notice of %s %s",
-				cw_class_name(first->verdict_class), want);
+	if (!n) {
+		add_miss(score, s, "silence, not a notice of %s %s",
+			 cw_class_name(first->verdict_class), want);
+		return;
+	}
 	(void)cw_rankset_format(n->culprits, n->n_culprits, got, sizeof(got));
-	return add_miss(score, s, "a notice of %s/%s %s, not of %s/%s %s: %s",
-			cw_class_name(n->verdict_class), cw_detail_name(n->detail), got,
-			cw_class_name(first->verdict_class), cw_detail_name(first->detail), want,
-			n->summary);
+	add_miss(score, s, "a notice of %s/%s %s, not of %s/%s %s: %s",
+		 cw_class_name(n->verdict_class), cw_detail_name(n->detail), got,
+		 cw_class_name(first->verdict_class), cw_detail_name(first->detail), want,
+		 n->summary);
 }
 
-static int count_incidents(struct score *score, const struct suite_scenario *s,
-			   const struct outcome *first)
+static void count_incidents(struct score *score, const struct suite_scenario *s,
+			    const struct outcome *first)
 {
 	const struct outcome *said[CW_VERDICT_LIST_MAX] = { 0 }, *of[SUITE_MAX_ANSWERS] = { 0 };
 	uint32_t n = 0;
-	int r = 0;
 
 	for (const struct outcome *o = first; o && n < CW_VERDICT_LIST_MAX; o = o->also)
 		if (cw_outcome_says(o))
@@ -450,27 +434,25 @@ static int count_incidents(struct score *score, const struct suite_scenario *s,
 	share_out(s, said, n, of);
 	if (!of[0])
 		of[0] = right_notice(s, first);
-	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++) {
-		r = count_one(score, s, of[i], first_answer(s, i));
-		if (r == 0 && !of[i])
-			r = judge_silence(score, s, first, first_answer(s, i));
+	for (uint32_t i = 0; i < suite_n_incidents(s); i++) {
+		count_one(score, s, of[i], first_answer(s, i));
+		if (!of[i])
+			judge_silence(score, s, first, first_answer(s, i));
 		cw_score_proofs_add(&score->proofs, s, first_answer(s, i), of[i], first,
 				    of[i] && fitness(s, i, of[i]) == 2);
 	}
-	for (uint32_t i = 0; r == 0 && i < suite_n_incidents(s); i++)
+	for (uint32_t i = 0; i < suite_n_incidents(s); i++)
 		if (of[i] && of[i]->went_on)
-			r = count_went_on(score, s, i, of[i]);
-	for (uint32_t k = 0; r == 0 && k < n; k++)
+			count_went_on(score, s, i, of[i]);
+	for (uint32_t k = 0; k < n; k++)
 		if (said[k])
-			r = count_surplus(score, s, said[k]);
-	return r;
+			count_surplus(score, s, said[k]);
 }
 
-static int add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+static void add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
 	bool is_control;
-	int r;
 
 	/* A control: silence is right, and no report is one of the answers. */
 	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
@@ -484,8 +466,7 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	for (const struct outcome *n = o->notices; n; n = n->also)
 		score->n_notices++;
 	note_coverage(score, s, s->n_answers ? s->answers[0].verdict_class : CW_CLASS_HEALTHY);
-	if (note_place(score, s) < 0)
-		return -ENOMEM;
+	note_place(score, s);
 	score->n_hangs += !is_control;
 	score->n_controls += is_control;
 	score->n_control_alerts += is_control && o->is_alert;
@@ -495,16 +476,21 @@ static int add(struct score *score, const struct suite_scenario *s, const struct
 	 */
 	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
 	    !o->is_fault_missing && s->completion == SUITE_NCCL &&
-	    s->answers[0].verdict_class != CW_CLASS_SLOW)
-		return count_one(score, s, NULL, NULL);
-	if (!is_control)
-		return count_incidents(score, s, o);
+	    s->answers[0].verdict_class != CW_CLASS_SLOW) {
+		count_one(score, s, NULL, NULL);
+		return;
+	}
+	if (!is_control) {
+		count_incidents(score, s, o);
+		return;
+	}
 	for (const struct outcome *also = o; also; also = also->also)
 		score->n_false_alerts += also->is_alert;
-	r = count_one(score, s, said, NULL);
-	if (r == 0 && s->n_answers && !said)
-		return judge_notice(score, s, o);
-	return r < 0 ? r : judge_control(score, s, o);
+	count_one(score, s, said, NULL);
+	if (s->n_answers && !said)
+		judge_notice(score, s, o);
+	else
+		judge_control(score, s, o);
 }
 
 /* ---- post-mortems ---- */
@@ -521,55 +507,53 @@ static bool is_postmortem_right(const struct suite_scenario *s, const struct out
 	return false;
 }
 
-static int judge_postmortem(struct score *score, const struct suite_scenario *s,
-			    const struct outcome *o)
+static void judge_postmortem(struct score *score, const struct suite_scenario *s,
+			     const struct outcome *o)
 {
 	const struct suite_answer *want = &s->postmortems[0];
 	char wanted[96], got[96];
 
-	if (s->has_no_postmortem)
-		return add_miss(score, s, "a post-mortem: %s", o->summary);
+	if (s->has_no_postmortem) {
+		add_miss(score, s, "a post-mortem: %s", o->summary);
+		return;
+	}
 	(void)cw_rankset_format(o->culprits, o->n_culprits, got, sizeof(got));
-	return add_miss(score, s, "a post-mortem of %s/%s %s, not of %s/%s %s: %s",
-			cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
-			cw_class_name(want->verdict_class), cw_detail_name(want->detail),
-			expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
+	add_miss(score, s, "a post-mortem of %s/%s %s, not of %s/%s %s: %s",
+		 cw_class_name(o->verdict_class), cw_detail_name(o->detail), got,
+		 cw_class_name(want->verdict_class), cw_detail_name(want->detail),
+		 expected_culprits(s, want, wanted, sizeof(wanted)), o->summary);
 }
 
 /* Counts the post-mortem of a job. The job's pages do not matter here. */
-static int count_postmortems(struct score *score, const struct suite_scenario *s,
-			     const struct outcome *o)
+static void count_postmortems(struct score *score, const struct suite_scenario *s,
+			      const struct outcome *o)
 {
 	bool is_right = s->n_postmortems == 0 || o->postmortems;
 	char want[96];
-	int r = 0;
 
 	if (!suite_expects_postmortem(s))
-		return 0;
-	for (const struct outcome *e = o->postmortems; r == 0 && e; e = e->also) {
+		return;
+	for (const struct outcome *e = o->postmortems; e; e = e->also) {
 		if (is_postmortem_right(s, e))
 			continue;
 		is_right = false;
-		r = judge_postmortem(score, s, e);
+		judge_postmortem(score, s, e);
 	}
-	if (r == 0 && s->n_postmortems && !o->postmortems)
-		r = add_miss(score, s, "no post-mortem, not one of %s %s",
-			     cw_class_name(s->postmortems[0].verdict_class),
-			     expected_culprits(s, &s->postmortems[0], want, sizeof(want)));
+	if (s->n_postmortems && !o->postmortems)
+		add_miss(score, s, "no post-mortem, not one of %s %s",
+			 cw_class_name(s->postmortems[0].verdict_class),
+			 expected_culprits(s, &s->postmortems[0], want, sizeof(want)));
 	score->n_postmortems++;
 	score->n_right_postmortems += is_right;
-	return r;
 }
 
-int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
+void cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o)
 {
 	uint64_t missed = score->n_missed, false_alerts = score->n_false_alerts;
 	uint32_t kinds = cw_score_cluster_kinds(s);
-	int r = add(score, s, o);
 
-	if (r == 0)
-		r = count_postmortems(score, s, o);
-
+	add(score, s, o);
+	count_postmortems(score, s, o);
 	for (unsigned k = 0; k < SCORE_CLUSTER__MAX; k++) {
 		if (!(kinds & 1u << k))
 			continue;
@@ -577,5 +561,4 @@ int cw_score_add(struct score *score, const struct suite_scenario *s, const stru
 		score->cluster[k].n_missed += score->n_missed - missed;
 		score->cluster[k].n_false_alerts += score->n_false_alerts - false_alerts;
 	}
-	return r;
 }

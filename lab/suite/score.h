@@ -71,8 +71,8 @@ struct score {
 
 #define SCORE_KEPT_MISSES 1000u
 
-/* Counts one outcome. 0 or -ENOMEM. */
-int cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
+/* Counts one outcome. */
+void cw_score_add(struct score *score, const struct suite_scenario *s, const struct outcome *o);
 void cw_score_fini(struct score *score);
 
 /*

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/suite/score_times.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-int cw_score_times_add(struct score_times *t, int64_t ns)
+#include "common/or_exit/or_exit.h"
+
+void cw_score_times_add(struct score_times *t, int64_t ns)
 {
 	if (t->n == t->cap) {
-		size_t cap = t->cap ? t->cap * 2 : 64;
-		int64_t *more = reallocarray(t->ns, cap, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		t->ns = more;
-		t->cap = cap;
+		t->cap = t->cap ? t->cap * 2 : 64;
+		t->ns = cw_or_exit(reallocarray(t->ns, t->cap, sizeof(*t->ns)));
 	}
 	t->ns[t->n++] = ns;
-	return 0;
 }
 
 static int by_length(const void *a, const void *b)

@@ -10,8 +10,8 @@ struct score_times {
 	size_t n, cap;
 };
 
-/* Adds a time. 0 or -ENOMEM. */
-int cw_score_times_add(struct score_times *t, int64_t ns);
+/* Adds a time. */
+void cw_score_times_add(struct score_times *t, int64_t ns);
 /*
  * Returns the smallest time that is no less than this percentage of all times, or 0 if there are
  * none. Sorts them.

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "identity/job_id.h"
 #include "lab/suite/watch_faults.h"
 #include "lab/vjob/cluster.h"
@@ -169,9 +170,7 @@ static int add_ranks(struct watch *w, unsigned node, struct cw_msg_digest *d)
 	}
 	if (r < 0)
 		return r;
-	d->ranks = cw_arena_new_array(&w->arena, struct cw_msg_rank, d->n_ranks);
-	if (!d->ranks)
-		return -ENOMEM;
+	d->ranks = cw_or_exit(cw_arena_new_array(&w->arena, struct cw_msg_rank, d->n_ranks));
 	for (unsigned i = 0, k = 0; i < w->n_attempts; i++)
 		for (uint32_t j = 0; j < n[i]; j++)
 			d->ranks[k++] = of[i][j];
@@ -402,7 +401,7 @@ static int32_t rank_of(const json_t *culprit)
 						  : cw_json_int(culprit, "rank", -1));
 }
 
-static int read_alert(const json_t *doc, struct outcome *o)
+static void read_alert(const json_t *doc, struct outcome *o)
 {
 	const json_t *culprits = json_object_get(doc, "culprits");
 	size_t n = json_array_size(culprits);
@@ -416,27 +415,23 @@ static int read_alert(const json_t *doc, struct outcome *o)
 	o->confidence = confidence < 0 ? CW_CONFIDENCE_POSSIBLE : (enum cw_confidence)confidence;
 	o->hang = hang < 0 ? CW_HANG_NONE : (enum cw_hang)hang;
 	(void)snprintf(o->summary, sizeof(o->summary), "%s", cw_json_str(doc, "summary", ""));
-	o->culprits = calloc(n + 1, sizeof(*o->culprits));
-	if (!o->culprits)
-		return -ENOMEM;
+	o->culprits = cw_or_exit(calloc(n + 1, sizeof(*o->culprits)));
 	for (size_t i = 0; i < n; i++)
 		o->culprits[o->n_culprits++] = rank_of(json_array_get(culprits, i));
 	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
-	return 0;
 }
 
 /* Notes the ranks that wait when the page comes. At the end we check whether they went on. */
-static int note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
+static void note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
 {
 	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
 	struct waiters *waiters = &w->waiters[w->n_alerts];
 
 	if (w->n_alerts >= CW_VERDICT_LIST_MAX)
-		return 0;
+		return;
 	*waiters = (struct waiters){ .page = page, .restart = w->n_restarts };
-	return cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n) == -ENOMEM
-		       ? -ENOMEM
-		       : 0;
+	(void)cw_or_exit_result(
+		cw_rankset_parse(victims, w->s->n_ranks, &waiters->ranks, &waiters->n));
 }
 
 /*
@@ -519,15 +514,11 @@ static void note_proofs(struct watch *w)
 	}
 }
 
-static int note_ranks(struct watch *w)
+static void note_ranks(struct watch *w)
 {
-	uint32_t n = w->s->n_ranks, *groups = calloc(n, sizeof(*groups));
+	uint32_t n = w->s->n_ranks, *groups = cw_or_exit(calloc(n, sizeof(*groups)));
 
-	w->out->ranks = calloc(n, sizeof(*w->out->ranks));
-	if (!groups || !w->out->ranks) {
-		free(groups);
-		return -ENOMEM;
-	}
+	w->out->ranks = cw_or_exit(calloc(n, sizeof(*w->out->ranks)));
 	cluster_groups(living(w), groups);
 	for (w->out->n_ranks = 0; w->out->n_ranks < n; w->out->n_ranks++) {
 		uint32_t i = w->out->n_ranks;
@@ -541,56 +532,50 @@ static int note_ranks(struct watch *w)
 			r->stood_ns = 0;
 	}
 	free(groups);
-	return 0;
 }
 
-static int show(const struct watch *w, const json_t *doc)
+static void show(const struct watch *w, const json_t *doc)
 {
 	json_t *truth;
 
 	if (!w->observer->on_incident)
-		return 0;
-	truth = cluster_truth(living(w));
-	if (!truth)
-		return -ENOMEM;
+		return;
+	truth = cw_or_exit(cluster_truth(living(w)));
 	/* The time of the report is now. The document may be older if its leader was held up. */
 	(void)json_object_set_new(
 		truth, "wall_s",
 		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
 	w->observer->on_incident(w->observer->user, w->s, doc, truth);
 	json_decref(truth);
-	return 0;
 }
 
-static int note_alerts(struct watch *w)
+static void note_alerts(struct watch *w)
 {
 	for (; w->n_alerts < w->net->n_alerts; w->n_alerts++) {
 		const struct network_alert *a = &w->net->alerts[w->n_alerts];
 		struct outcome *o = outcome_next(w->out);
 
-		if (!o || read_alert(a->doc, o) < 0 || note_waiters(w, a->doc, o) < 0 ||
-		    show(w, a->doc) < 0)
-			return -ENOMEM;
+		read_alert(a->doc, o);
+		note_waiters(w, a->doc, o);
+		show(w, a->doc);
 		o->is_alert = true;
 		w->alert_ns = o->alerted_ns = a->at_ns + w->fast_forwarded_ns;
 		o->after_ns = w->alert_ns - (w->fault_ns ? w->fault_ns : CLUSTER_ORIGIN_NS);
 		if (w->n_alerts < CW_VERDICT_LIST_MAX)
 			o->known_for_ns = known_for_ns(w, o, &w->waiters[w->n_alerts]);
 	}
-	return 0;
 }
 
-static int note_notices(struct watch *w)
+static void note_notices(struct watch *w)
 {
 	for (; w->n_notices < w->net->n_notices; w->n_notices++) {
 		const struct network_alert *a = &w->net->notices[w->n_notices];
 		struct outcome *o = outcome_next_notice(w->out);
 
-		if (!o || read_alert(a->doc, o) < 0 || show(w, a->doc) < 0)
-			return -ENOMEM;
+		read_alert(a->doc, o);
+		show(w, a->doc);
 		o->after_ns = a->at_ns + w->fast_forwarded_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}
-	return 0;
 }
 
 /*
@@ -614,7 +599,7 @@ static bool is_said(const struct network *net, unsigned nth)
 	return false;
 }
 
-static int note_postmortems(struct watch *w)
+static void note_postmortems(struct watch *w)
 {
 	for (; w->n_postmortems < w->net->n_postmortems; w->n_postmortems++) {
 		const struct network_postmortem *e = &w->net->postmortems[w->n_postmortems];
@@ -623,11 +608,10 @@ static int note_postmortems(struct watch *w)
 		if (is_said(w->net, w->n_postmortems))
 			continue;
 		o = outcome_next_postmortem(w->out);
-		if (!o || read_alert(e->doc, o) < 0 || show(w, e->doc) < 0)
-			return -ENOMEM;
+		read_alert(e->doc, o);
+		show(w, e->doc);
 		o->after_ns = e->at_ns + w->fast_forwarded_ns - (w->fault_ns ?: CLUSTER_ORIGIN_NS);
 	}
-	return 0;
 }
 
 /*
@@ -676,7 +660,7 @@ static uint32_t count_since(const struct watch *w, const struct network_alert *a
 	return since;
 }
 
-static int note_healthy_wait(struct watch *w)
+static void note_healthy_wait(struct watch *w)
 {
 	const struct network *net = w->net;
 	const struct outcome_wait wait = {
@@ -685,18 +669,17 @@ static int note_healthy_wait(struct watch *w)
 		.notices = count_since(w, net->notices, net->n_notices),
 	};
 
-	return outcome_add_wait(w->out, &wait);
+	outcome_add_wait(w->out, &wait);
 }
 
 /*
  * Notes the beginning and the end of a long wait. A wait is long from its sixtieth second until no
  * rank waits for so long.
  */
-static int note_long_wait(struct watch *w)
+static void note_long_wait(struct watch *w)
 {
 	int64_t since_ns = cluster_waiting_since_ns(living(w));
 	bool is_long = since_ns != SUITE_FOREVER && now_ns(w) - since_ns > LONG_WAIT_NS;
-	int r = 0;
 
 	if (is_long && !w->long_since_ns) {
 		w->long_since_ns = since_ns;
@@ -705,11 +688,10 @@ static int note_long_wait(struct watch *w)
 		w->n_ended = n_ended(w);
 	}
 	if (is_long || !w->long_since_ns)
-		return 0;
+		return;
 	if (n_ended(w) == w->n_ended)
-		r = note_healthy_wait(w);
+		note_healthy_wait(w);
 	w->long_since_ns = 0;
-	return r;
 }
 
 static void note_faults(struct watch *w)
@@ -756,9 +738,7 @@ static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *wind
 	if (comm == CW_SNAP_NONE || (uint32_t)window->comm_rank >= snap->comms[comm].nranks ||
 	    snap->comms[comm].members[window->comm_rank].rank == CW_SNAP_NONE)
 		return 0; /* the leader does not know this communicator */
-	ops = cw_arena_new_array(arena, struct cw_op, window->n_ops);
-	if (!ops)
-		return -ENOMEM;
+	ops = cw_or_exit(cw_arena_new_array(arena, struct cw_op, window->n_ops));
 	for (uint32_t i = 0; i < window->n_ops; i++)
 		ops[i] = cw_ages_to_op(&window->ops[i], snap->now_ns);
 	return cw_snapshot_set_window(snap, comm, (uint32_t)window->comm_rank, ops, window->n_ops,
@@ -772,9 +752,7 @@ static int add_windows(struct watch *w, struct cw_snapshot *snap)
 	int r = 0;
 
 	cw_arena_reset(&w->arena);
-	q.comm_ids = cw_arena_new_array(&w->arena, uint64_t, snap->n_comms);
-	if (!q.comm_ids)
-		return -ENOMEM;
+	q.comm_ids = cw_or_exit(cw_arena_new_array(&w->arena, uint64_t, snap->n_comms));
 	for (; q.n_comm_ids < snap->n_comms; q.n_comm_ids++)
 		q.comm_ids[q.n_comm_ids] = snap->comms[q.n_comm_ids].id;
 	for (unsigned i = 0; r == 0 && i < w->net->config.n_nodes; i++) {
@@ -839,14 +817,11 @@ static void fast_forward(struct watch *w)
 static int fast_forward_wait(struct watch *w)
 {
 	int64_t until, age = now_ns(w) - w->long_since_ns;
-	int r;
 
 	if (!w->long_since_ns || now_ns(w) < w->shown_until_ns ||
 	    now_ns(w) - w->alert_ns < SETTLE_NS)
 		return 0;
-	r = cluster_rests_until(living(w), &until);
-	if (r < 0)
-		return r;
+	until = cluster_rests_until(living(w));
 	if (until > CLUSTER_ORIGIN_NS + w->s->run_ns)
 		until = CLUSTER_ORIGIN_NS + w->s->run_ns;
 	if (until > cluster_next_fault_ns(living(w)))
@@ -925,17 +900,14 @@ static int run(struct watch *w)
 			break;
 		show_view(w);
 		note_faults(w);
-		r = note_long_wait(w);
-		if (r == 0)
-			r = note_notices(w);
-		if (r == 0)
-			r = note_alerts(w);
-		if (r == 0)
-			r = note_postmortems(w);
+		note_long_wait(w);
+		note_notices(w);
+		note_alerts(w);
+		note_postmortems(w);
 		w->out->n_checks++;
 		if (w->s->is_fast_forwarding)
 			fast_forward(w);
-		if (r == 0 && w->s->is_fast_forwarding_waits)
+		if (w->s->is_fast_forwarding_waits)
 			r = fast_forward_wait(w);
 	}
 	return r;
@@ -961,10 +933,8 @@ static int begin(struct watch *w)
 	/* As in the daemon, the time for objections is part of the time for a proof. */
 	if (config.n_nodes > 1)
 		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
-	w->nodes = calloc(config.n_nodes, sizeof(*w->nodes));
-	w->times = calloc(config.n_nodes, sizeof(*w->times));
-	if (!w->nodes || !w->times)
-		return -ENOMEM;
+	w->nodes = cw_or_exit(calloc(config.n_nodes, sizeof(*w->nodes)));
+	w->times = cw_or_exit(calloc(config.n_nodes, sizeof(*w->times)));
 	watch_faults_machines(w->s, config.n_nodes, w->times);
 	config.times = w->times;
 	w->network_observer =
@@ -1011,7 +981,7 @@ int cw_watch_with(const struct suite_scenario *s, const struct watch_observer *o
 		r = look_for_slow(&w);
 	out.is_well = r == 0 && !out.is_alert && cluster_is_well(living(&w));
 	if (r == 0)
-		r = note_ranks(&w);
+		note_ranks(&w);
 	note_proofs(&w);
 	for (unsigned i = 0; r == 0 && i < CW_VERDICT_LIST_MAX; i++)
 		note_went_on(&w, &w.waiters[i]);

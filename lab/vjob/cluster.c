@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "lab/vjob/comm_slot.h"
 #include "model/facts.h"
@@ -38,15 +39,8 @@ void cluster_at(struct cluster *c, int64_t at_ns, uint32_t kind, struct rank *r,
 	size_t i;
 
 	if (c->n_heap == c->cap_heap) {
-		size_t cap = c->cap_heap ? c->cap_heap * 2 : 256;
-		struct event *more = realloc(c->heap, cap * sizeof(*more));
-
-		if (!more) {
-			c->error = -ENOMEM;
-			return;
-		}
-		c->heap = more;
-		c->cap_heap = cap;
+		c->cap_heap = c->cap_heap ? c->cap_heap * 2 : 256;
+		c->heap = cw_or_exit(reallocarray(c->heap, c->cap_heap, sizeof(*c->heap)));
 	}
 	for (i = c->n_heap++; i && is_sooner(&e, &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		c->heap[i] = c->heap[(i - 1) / 2];
@@ -184,7 +178,7 @@ static int count_comms(struct cluster *c, struct cw_err *err, uint32_t *first)
 	return 0;
 }
 
-static int make_comm(struct cluster *c, uint32_t index, uint32_t family, uint32_t nth)
+static void make_comm(struct cluster *c, uint32_t index, uint32_t family, uint32_t nth)
 {
 	const struct suite_family *f = &c->s->families[family];
 	struct comm *comm = &c->comms[index];
@@ -192,37 +186,28 @@ static int make_comm(struct cluster *c, uint32_t index, uint32_t family, uint32_
 	comm->family = family;
 	comm->nranks = nth ? c->comms[index - 1].nranks : cw_suite_family_size(c->s, family);
 	comm->id = cw_hash_mix64((uint64_t)c->start_ns ^ ((uint64_t)family << 32 | nth));
-	comm->members = calloc(comm->nranks, sizeof(*comm->members));
-	if (!comm->members)
-		return -ENOMEM;
+	comm->members = cw_or_exit(calloc(comm->nranks, sizeof(*comm->members)));
 	if (f->is_partition)
 		(void)snprintf(comm->name, sizeof(comm->name), "%s_%u", f->name, nth);
 	else
 		(void)snprintf(comm->name, sizeof(comm->name), "%s", f->name);
-	return 0;
 }
 
-static int make_comms(struct cluster *c, const uint32_t *first)
+static void make_comms(struct cluster *c, const uint32_t *first)
 {
-	c->comms = calloc(c->n_comms, sizeof(*c->comms));
-	if (!c->comms)
-		return -ENOMEM;
+	c->comms = cw_or_exit(calloc(c->n_comms, sizeof(*c->comms)));
 	for (uint32_t i = 0, f = 0; i < c->n_comms; i++) {
 		while (f + 1 < c->s->n_families && first[f + 1] <= i)
 			f++;
-		if (make_comm(c, i, f, i - first[f]) < 0)
-			return -ENOMEM;
+		make_comm(c, i, f, i - first[f]);
 	}
-	return 0;
 }
 
-static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, uint32_t *filled)
+static void join_comms(struct cluster *c, struct rank *r, const uint32_t *first, uint32_t *filled)
 {
 	const struct suite_scenario *s = c->s;
 
-	r->members = calloc(s->n_families, sizeof(struct member *));
-	if (!r->members)
-		return -ENOMEM;
+	r->members = cw_or_exit(calloc(s->n_families, sizeof(struct member *)));
 	for (uint32_t f = 0; f < s->n_families; f++) {
 		uint32_t size = c->comms[first[f]].nranks, nth, place;
 		struct member *m;
@@ -241,17 +226,14 @@ static int join_comms(struct cluster *c, struct rank *r, const uint32_t *first, 
 						       : CW_COMM_FREE };
 		r->members[f] = m;
 	}
-	return 0;
 }
 
-static int make_ranks(struct cluster *c, const uint32_t *first)
+static void make_ranks(struct cluster *c, const uint32_t *first)
 {
 	uint32_t filled[SUITE_MAX_FAMILIES] = { 0 };
 	const struct suite_scenario *s = c->s;
 
-	c->ranks = calloc(s->n_ranks, sizeof(*c->ranks));
-	if (!c->ranks)
-		return -ENOMEM;
+	c->ranks = cw_or_exit(calloc(s->n_ranks, sizeof(*c->ranks)));
 	for (uint32_t i = 0; i < s->n_ranks; i++) {
 		struct rank *r = &c->ranks[i];
 
@@ -263,23 +245,19 @@ static int make_ranks(struct cluster *c, const uint32_t *first)
 		for (uint32_t p = 0; p < s->n_programs && !r->program; p++)
 			if (cw_suite_set_has(&s->programs[p].set, i))
 				r->program = &s->programs[p];
-		if (join_comms(c, r, first, filled) < 0)
-			return -ENOMEM;
+		join_comms(c, r, first, filled);
 	}
-	return 0;
 }
 
 /*
  * Makes the nodes. They sample their ranks at different instants, and ranks of one node up to 250
  * ms apart.
  */
-static int make_nodes(struct cluster *c)
+static void make_nodes(struct cluster *c)
 {
 	uint32_t n = (c->s->n_ranks + c->s->per_node - 1) / c->s->per_node;
 
-	c->nodes = calloc(n, sizeof(*c->nodes));
-	if (!c->nodes)
-		return -ENOMEM;
+	c->nodes = cw_or_exit(calloc(n, sizeof(*c->nodes)));
 	c->n_nodes = n;
 	for (uint32_t i = 0; i < n; i++) {
 		struct node *node = &c->nodes[i];
@@ -298,7 +276,6 @@ static int make_nodes(struct cluster *c)
 				     c->ranks[r].started_ns + (int64_t)cluster_random(c, 100) * MS);
 		}
 	}
-	return 0;
 }
 
 static int fill(struct cluster *c, struct cw_err *err)
@@ -306,25 +283,22 @@ static int fill(struct cluster *c, struct cw_err *err)
 	uint32_t first[SUITE_MAX_FAMILIES];
 	int r = count_comms(c, err, first);
 
-	if (r == 0)
-		r = make_comms(c, first);
-	if (r == 0)
-		r = make_ranks(c, first);
-	if (r == 0)
-		r = make_nodes(c);
-	if (r == 0)
-		end_schedule(c);
-	return r == 0 ? fault_schedule(c) : r;
+	if (r < 0)
+		return r;
+	make_comms(c, first);
+	make_ranks(c, first);
+	make_nodes(c);
+	end_schedule(c);
+	fault_schedule(c);
+	return 0;
 }
 
 int cluster_new(const struct suite_scenario *s, int64_t start_ns, struct cw_err *err,
 		struct cluster **ret)
 {
-	struct cluster *c = calloc(1, sizeof(*c));
+	struct cluster *c = cw_or_exit(calloc(1, sizeof(*c)));
 	int r;
 
-	if (!c)
-		return -ENOMEM;
 	c->s = s;
 	c->start_ns = c->now_ns = start_ns;
 	c->random = cw_hash_mix64(s->seed) ^ (uint64_t)start_ns;

@@ -22,7 +22,7 @@ struct json_t;
 #define CLUSTER_UID 1000u
 
 /*
- * Makes a cluster whose job begins at start_ns of the watcher's clock. 0 or -ENOMEM. -EINVAL, with
+ * Makes a cluster whose job begins at start_ns of the watcher's clock. 0, or -EINVAL with
  * a sentence in err and NULL in *ret: the scenario makes no sense (a partition that does not fit,
  * …).
  */
@@ -87,9 +87,9 @@ void cluster_fast_forward(struct cluster *c, int64_t ns);
 /*
  * Finds the time until which only the current activities continue: hosts wait or work, loops
  * iterate. SUITE_FOREVER: no rank will change its activity any more. Does not foresee faults at
- * calls. 0 or -ENOMEM.
+ * calls.
  */
-int cluster_rests_until(const struct cluster *c, int64_t *ret_ns);
+int64_t cluster_rests_until(const struct cluster *c);
 
 /*
  * True if no rank is alive any more, or no rank has made an NCCL call yet. Then there is nothing to

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "lab/vjob/comm_slot.h"
 #include "model/signature.h"
@@ -21,16 +22,12 @@ static struct member *member_of(const struct rank *r, uint32_t family)
 	return family < r->c->s->n_families ? r->members[family] : NULL;
 }
 
-static bool make_room(struct member *m, bool p2p)
+static void make_room(struct member *m, bool p2p)
 {
 	if (!m->ring)
-		m->ring = calloc(RING, sizeof(*m->ring));
+		m->ring = cw_or_exit(calloc(RING, sizeof(*m->ring)));
 	if (p2p && !m->peers)
-		m->peers = calloc(m->comm->nranks, sizeof(*m->peers));
-	if (m->ring && (m->peers || !p2p))
-		return true;
-	fail(m->rank->c, -ENOMEM);
-	return false;
+		m->peers = cw_or_exit(calloc(m->comm->nranks, sizeof(*m->peers)));
 }
 
 static uint64_t bytes_of(const struct suite_call *call)
@@ -89,8 +86,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 {
 	struct cw_op *op;
 
-	if (!make_room(m, cw_op_is_p2p(call->kind)))
-		return NULL;
+	make_room(m, cw_op_is_p2p(call->kind));
 	r->call_ns = call_time(r, group != 0);
 	op = member_op(m, ++m->op_index);
 	note_place(r, m);
@@ -178,11 +174,7 @@ static void launch_ops(struct rank *r, struct member *m, uint64_t first_op, uint
 		note_return(m, first_op, n);
 		return;
 	}
-	item = calloc(1, sizeof(*item));
-	if (!item) {
-		fail(r->c, -ENOMEM);
-		return;
-	}
+	item = cw_or_exit(calloc(1, sizeof(*item)));
 	*item = (struct item){ .rank = r,
 			       .m = m,
 			       .stream = call->stream % STREAMS,
@@ -231,15 +223,22 @@ static uint32_t note_call(struct rank *r, struct member *m, const struct suite_c
 {
 	uint32_t n = 0;
 
-	if (!cw_op_is_p2p(call->kind))
-		return note_op(r, m, call, CW_PEER_NONE, group) != NULL;
+	if (!cw_op_is_p2p(call->kind)) {
+		(void)note_op(r, m, call, CW_PEER_NONE, group);
+		return 1;
+	}
 	if (call->peer_kind == SUITE_PEER_EACH) {
 		for (uint32_t p = 0; p < m->comm->nranks && n < GROUP_MAX; p++)
-			if (p != m->comm_rank)
-				n += note_op(r, m, call, (int32_t)p, group) != NULL;
+			if (p != m->comm_rank) {
+				(void)note_op(r, m, call, (int32_t)p, group);
+				n++;
+			}
 		return n;
 	}
-	return peer_of(m, call) < 0 ? 0 : note_op(r, m, call, peer_of(m, call), group) != NULL;
+	if (peer_of(m, call) < 0)
+		return 0;
+	(void)note_op(r, m, call, peer_of(m, call), group);
+	return 1;
 }
 
 static bool is_usable(const struct member *m)
@@ -259,8 +258,6 @@ void call_fail(struct rank *r, const struct suite_call *call)
 	if (m->peers && peer >= 0)
 		before = m->peers[peer];
 	op = note_op(r, m, call, peer, 0);
-	if (!op)
-		return;
 	op->flags |= CW_OPF_RETURNED | CW_OPF_DROPPED;
 	op->progress = CW_PROGRESS_UNKNOWN;
 	op->result = NCCL_SYSTEM_ERROR;
@@ -393,8 +390,6 @@ void call_refuse(struct rank *r, const struct suite_call *call)
 	if (is_making)
 		m->state = CW_COMM_INIT;
 	op = note_op(r, m, call, CW_PEER_NONE, 0);
-	if (!op)
-		return;
 	record_block(m, call->kind);
 	op->flags |= CW_OPF_RETURNED | CW_OPF_DROPPED;
 	op->result = NCCL_SYSTEM_ERROR;

@@ -4,20 +4,14 @@
  * completes when the necessary members have reached it, too. Here all members complete at once. In
  * cluster_flow.c they complete as the data move.
  */
-#include <errno.h>
 #include <stdlib.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
 #define LATENCY_NS (30 * INT64_C(1000))
 #define BYTES_PER_NS 50
-
-static void fail(struct cluster *c, int error)
-{
-	if (!c->error)
-		c->error = error;
-}
 
 struct cw_op *member_op(struct member *m, uint64_t op_index)
 {
@@ -102,14 +96,8 @@ static void arrive(struct item *item, uint64_t op_index, uint64_t seq)
 	struct slot *slot = &comm->slots[seq % SLOTS];
 
 	if (!slot->items) {
-		slot->items = calloc(comm->nranks, sizeof(struct item *));
-		slot->op_indices = calloc(comm->nranks, sizeof(*slot->op_indices));
-		if (!slot->items || !slot->op_indices) {
-			free(slot->items);
-			slot->items = NULL;
-			fail(item->rank->c, -ENOMEM);
-			return;
-		}
+		slot->items = cw_or_exit(calloc(comm->nranks, sizeof(struct item *)));
+		slot->op_indices = cw_or_exit(calloc(comm->nranks, sizeof(*slot->op_indices)));
 	}
 	if (slot->seq != seq) {
 		slot->seq = seq;
@@ -164,11 +152,7 @@ static void arrive_p2p(struct item *item, const struct cw_op *op)
 		free(h);
 		return;
 	}
-	h = calloc(1, sizeof(*h));
-	if (!h) {
-		fail(item->rank->c, -ENOMEM);
-		return;
-	}
+	h = cw_or_exit(calloc(1, sizeof(*h)));
 	*h = (struct half){ .next = comm->halves,
 			    .me = me,
 			    .peer = peer,
@@ -264,12 +248,8 @@ void device_enqueue(struct item *item)
 
 void device_kernel(struct rank *r, uint32_t stream, int64_t ns)
 {
-	struct item *item = calloc(1, sizeof(*item));
+	struct item *item = cw_or_exit(calloc(1, sizeof(*item)));
 
-	if (!item) {
-		fail(r->c, -ENOMEM);
-		return;
-	}
 	item->rank = r;
 	item->stream = stream % STREAMS;
 	item->ns = ns;

@@ -3,9 +3,9 @@
  * The reports of a node's daemon about its ranks, in the form of messages. Their times are ages
  * relative to the report, not instants.
  */
-#include <errno.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 #include "proto/op_range.h"
@@ -73,41 +73,36 @@ static const struct cw_msg_op *make_op(const struct cluster *c, struct cw_arena 
 {
 	struct cw_msg_op ages = ages_of_op(c, op);
 
-	return cw_arena_memdup(arena, &ages, 1, sizeof(ages));
+	return cw_or_exit(cw_arena_memdup(arena, &ages, 1, sizeof(ages)));
 }
 
 /* ---- a member ---- */
 
-static int add_checkpoints(const struct cw_snap_member *v, struct cw_arena *arena,
-			   struct cw_msg_member *out)
+static void add_checkpoints(const struct cw_snap_member *v, struct cw_arena *arena,
+			    struct cw_msg_member *out)
 {
-	out->checkpoints = cw_arena_memdup(arena, v->checkpoints, CW_SNAP_CHECKPOINTS,
-					   sizeof(*v->checkpoints));
-	if (!out->checkpoints)
-		return -ENOMEM;
+	out->checkpoints = cw_or_exit(cw_arena_memdup(arena, v->checkpoints, CW_SNAP_CHECKPOINTS,
+						      sizeof(*v->checkpoints)));
 	while (out->n_checkpoints < CW_SNAP_CHECKPOINTS &&
 	       out->checkpoints[out->n_checkpoints].coll_seq)
 		out->n_checkpoints++;
-	return 0;
 }
 
-static int add_p2p(const struct cw_snap_member *v, struct cw_arena *arena,
-		   struct cw_msg_member *out)
+static void add_p2p(const struct cw_snap_member *v, struct cw_arena *arena,
+		    struct cw_msg_member *out)
 {
 	uint32_t n = v->n_p2p < CW_MSG_MAX_P2P ? v->n_p2p : CW_MSG_MAX_P2P;
 
 	if (!n)
-		return 0;
-	out->p2p = cw_arena_memdup(arena, v->p2p, n, sizeof(*v->p2p));
+		return;
+	out->p2p = cw_or_exit(cw_arena_memdup(arena, v->p2p, n, sizeof(*v->p2p)));
 	out->n_p2p = n;
-	return out->p2p ? 0 : -ENOMEM;
 }
 
-static int make_member(const struct cluster *c, const struct member *m, struct cw_arena *arena,
-		       struct cw_msg_member *out)
+static void make_member(const struct cluster *c, const struct member *m, struct cw_arena *arena,
+			struct cw_msg_member *out)
 {
 	const struct cw_snap_member *v = &m->view.m;
-	int r;
 
 	*out = (struct cw_msg_member){
 		.member_facts = v->member_facts,
@@ -120,18 +115,18 @@ static int make_member(const struct cluster *c, const struct member *m, struct c
 		.interval_ns = (uint64_t)v->interval_ns,
 		.last_error = "",
 	};
-	if (v->pending && !(out->pending = make_op(c, arena, v->pending)))
-		return -ENOMEM;
-	if (v->last && !(out->last = make_op(c, arena, v->last)))
-		return -ENOMEM;
-	r = add_checkpoints(v, arena, out);
-	return r < 0 ? r : add_p2p(v, arena, out);
+	if (v->pending)
+		out->pending = make_op(c, arena, v->pending);
+	if (v->last)
+		out->last = make_op(c, arena, v->last);
+	add_checkpoints(v, arena, out);
+	add_p2p(v, arena, out);
 }
 
 /* ---- a rank ---- */
 
-static int make_rank(const struct cluster *c, const struct rank *r, struct cw_arena *arena,
-		     struct cw_msg_rank *out)
+static void make_rank(const struct cluster *c, const struct rank *r, struct cw_arena *arena,
+		      struct cw_msg_rank *out)
 {
 	const struct view_rank *v = &r->view;
 	bool dead = cw_liveness_is_dead(v->liveness);
@@ -164,49 +159,41 @@ static int make_rank(const struct cluster *c, const struct rank *r, struct cw_ar
 		.job_timeout_ns = (uint64_t)c->s->job_timeout_ns,
 		.cause = "",
 		.nonfinite_input = "",
-		.members = cw_arena_new_array(arena, struct cw_msg_member, c->s->n_families),
+		.members = cw_or_exit(
+			cw_arena_new_array(arena, struct cw_msg_member, c->s->n_families)),
 	};
-	if (!out->members)
-		return -ENOMEM;
 	if (v->host_call.kind != CW_OP_NONE) {
 		out->host_call = make_op(c, arena, &v->host_call);
 		out->host_call_comm_id = v->host_call_comm_id;
-		if (!out->host_call)
-			return -ENOMEM;
 	}
 	for (uint32_t f = 0; f < c->s->n_families; f++) {
 		const struct member *m = r->members[f];
 
 		if (!m || m->view.m.state == CW_COMM_FREE)
 			continue;
-		if (make_member(c, m, arena, &out->members[out->n_members]) < 0)
-			return -ENOMEM;
-		out->n_members++;
+		make_member(c, m, arena, &out->members[out->n_members++]);
 	}
-	return 0;
 }
 
 int cluster_digest_ranks(struct cluster *c, uint32_t node, struct cw_arena *arena,
 			 struct cw_msg_rank **ret, uint32_t *ret_n)
 {
 	uint32_t first = first_rank(c, node), end = end_rank(c, node), n = 0;
-	struct cw_msg_rank *ranks = cw_arena_new_array(arena, struct cw_msg_rank, end - first);
+	struct cw_msg_rank *ranks;
 
 	if (c->digests) {
 		for (uint32_t i = first; i < end; i++)
 			view_sample(&c->ranks[i]);
 		return record_digest_ranks(c, node, ret, ret_n);
 	}
-	if (!ranks)
-		return -ENOMEM;
+	ranks = cw_or_exit(cw_arena_new_array(arena, struct cw_msg_rank, end - first));
 	for (uint32_t i = first; i < end; i++) {
 		struct rank *r = &c->ranks[i];
 
 		view_sample(r);
 		if (!r->view.is_seen || r->is_blind)
 			continue;
-		if (make_rank(c, r, arena, &ranks[n++]) < 0)
-			return -ENOMEM;
+		make_rank(c, r, arena, &ranks[n++]);
 	}
 	*ret = ranks;
 	*ret_n = n;
@@ -223,16 +210,14 @@ static bool is_wanted(const struct cw_msg_window_request *q, const struct member
 	return false;
 }
 
-static int read_window(const struct cluster *c, struct member *m,
-		       const struct cw_msg_window_request *q, uint32_t max, struct cw_arena *arena,
-		       struct cw_msg_window *out)
+static void read_window(const struct cluster *c, struct member *m,
+			const struct cw_msg_window_request *q, uint32_t max, struct cw_arena *arena,
+			struct cw_msg_window *out)
 {
 	uint64_t most = q->to_seq || max > RING ? RING : max;
 	uint64_t n = m->op_index < most ? m->op_index : most;
-	struct cw_msg_op *ops = cw_arena_array_raw(arena, n, sizeof(*ops));
+	struct cw_msg_op *ops = cw_or_exit(cw_arena_array_raw(arena, n, sizeof(*ops)));
 
-	if (!ops)
-		return -ENOMEM;
 	for (uint64_t i = 0; i < n; i++) {
 		struct cw_op op = view_op(m, m->op_index - n + 1 + i);
 
@@ -249,7 +234,6 @@ static int read_window(const struct cluster *c, struct member *m,
 		out->lost = n ? ops[0].op_index - 1 : m->op_index;
 	}
 	out->n_ops = (uint32_t)n;
-	return 0;
 }
 
 int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window_request *q,
@@ -264,16 +248,13 @@ int cluster_windows(struct cluster *c, uint32_t node, const struct cw_msg_window
 		for (uint32_t f = 0; f < c->s->n_families && !c->ranks[i].is_blind; f++)
 			n += is_wanted(q, c->ranks[i].members[f]);
 	most = n && CW_MSG_MAX_REPLY_OPS / n < q->max_ops ? CW_MSG_MAX_REPLY_OPS / n : q->max_ops;
-	windows = cw_arena_new_array(arena, struct cw_msg_window, n);
-	if (!windows)
-		return -ENOMEM;
+	windows = cw_or_exit(cw_arena_new_array(arena, struct cw_msg_window, n));
 	for (uint32_t i = first; i < end; i++)
 		for (uint32_t f = 0; f < c->s->n_families && !c->ranks[i].is_blind; f++) {
 			struct member *m = c->ranks[i].members[f];
 
-			if (is_wanted(q, m) &&
-			    read_window(c, m, q, most ? most : 1, arena, &windows[k++]) < 0)
-				return -ENOMEM;
+			if (is_wanted(q, m))
+				read_window(c, m, q, most ? most : 1, arena, &windows[k++]);
 		}
 	*ret = windows;
 	*ret_n = n;

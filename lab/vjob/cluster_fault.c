@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The faults of a scenario, and when they happen. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/suite/scenario/fault.h"
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
@@ -47,11 +47,9 @@ static bool is_for_ranks(const struct suite_fault *f)
 	return f->action < SUITE_NODE_LOST;
 }
 
-int fault_schedule(struct cluster *c)
+void fault_schedule(struct cluster *c)
 {
-	c->fault_done = calloc((size_t)c->s->n_ranks * SUITE_MAX_FAULTS, sizeof(bool));
-	if (!c->fault_done)
-		return -ENOMEM;
+	c->fault_done = cw_or_exit(calloc((size_t)c->s->n_ranks * SUITE_MAX_FAULTS, sizeof(bool)));
 	for (uint32_t i = 0; i < c->s->n_faults; i++) {
 		const struct suite_fault *f = &c->s->faults[i];
 
@@ -66,7 +64,6 @@ int fault_schedule(struct cluster *c)
 		if (f->action == SUITE_BLIND || !is_for_ranks(f) || is_from_outside(f))
 			cluster_at(c, CLUSTER_ORIGIN_NS + f->at_ns, EVENT_FAULT, NULL, NULL, i);
 	}
-	return 0;
 }
 
 /* ---- from outside ---- */

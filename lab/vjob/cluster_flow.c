@@ -26,9 +26,9 @@
  * Not simulated: several channels (each would repeat the same), LL and LL128 (the same order, other
  * slots), PAT, NVLS and CollNet.
  */
-#include <errno.h>
 #include <stdlib.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
@@ -69,12 +69,6 @@ void flow_free(struct flow *f)
 	free(f);
 }
 
-static void fail(struct cluster *c, int error)
-{
-	if (!c->error)
-		c->error = error;
-}
-
 /* ---- drawn properties ---- */
 
 /*
@@ -108,22 +102,15 @@ static struct flow *flow_of(const struct cluster *c, struct comm *comm)
 
 	if (f)
 		return f;
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return NULL;
+	f = cw_or_exit(calloc(1, sizeof(*f)));
 	f->n = comm->nranks;
-	f->order = calloc(f->n, sizeof(*f->order));
-	f->place = calloc(f->n, sizeof(*f->place));
-	f->ring = calloc(f->n, sizeof(*f->ring));
-	f->up = calloc(f->n, sizeof(*f->up));
-	f->down = calloc(f->n, sizeof(*f->down));
-	f->queue = calloc(f->n, sizeof(*f->queue));
-	f->is_queued = calloc(f->n, sizeof(*f->is_queued));
-	if (!f->order || !f->place || !f->ring || !f->up || !f->down || !f->queue ||
-	    !f->is_queued) {
-		flow_free(f);
-		return NULL;
-	}
+	f->order = cw_or_exit(calloc(f->n, sizeof(*f->order)));
+	f->place = cw_or_exit(calloc(f->n, sizeof(*f->place)));
+	f->ring = cw_or_exit(calloc(f->n, sizeof(*f->ring)));
+	f->up = cw_or_exit(calloc(f->n, sizeof(*f->up)));
+	f->down = cw_or_exit(calloc(f->n, sizeof(*f->down)));
+	f->queue = cw_or_exit(calloc(f->n, sizeof(*f->queue)));
+	f->is_queued = cw_or_exit(calloc(f->n, sizeof(*f->is_queued)));
 	draw_ring(c, comm, f);
 	/*
 	 * A slice has 256 bytes to 4 MiB, so an op of these jobs occupies all slots, some, or one.
@@ -495,11 +482,7 @@ static void post_send(struct item *item, uint32_t peer, uint64_t bytes)
 		free(h);
 		return;
 	}
-	h = malloc(sizeof(*h));
-	if (!h) {
-		fail(item->rank->c, -ENOMEM);
-		return;
-	}
+	h = cw_or_exit(malloc(sizeof(*h)));
 	*h = send;
 	add_half(comm, h);
 	fill_slots(comm, m->comm_rank, peer,
@@ -523,11 +506,7 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 		fill_slots(comm, peer, m->comm_rank, seq + 1);
 		return;
 	}
-	h = malloc(sizeof(*h));
-	if (!h) {
-		fail(item->rank->c, -ENOMEM);
-		return;
-	}
+	h = cw_or_exit(malloc(sizeof(*h)));
 	*h = (struct half){
 		.me = m->comm_rank, .peer = peer, .seq = seq, .bytes = bytes, .item = item
 	};
@@ -607,11 +586,7 @@ void flow_begin(struct item *item)
 	bool is_mute;
 
 	if (!m->pairs)
-		m->pairs = calloc(m->comm->nranks, sizeof(*m->pairs));
-	if (!f || !m->pairs) {
-		fail(item->rank->c, -ENOMEM);
-		return;
-	}
+		m->pairs = cw_or_exit(calloc(m->comm->nranks, sizeof(*m->pairs)));
 	/* A wedged item always keeps one part that no member completes. */
 	item->n_open = n_parts(item) + item->is_wedged;
 	next_collective(m, item, item->first_op);

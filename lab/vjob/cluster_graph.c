@@ -7,14 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 
 void graph_begin(struct rank *r)
 {
 	if (!r->graph)
-		r->graph = calloc(GRAPH_MAX, sizeof(*r->graph));
-	if (!r->graph)
-		r->c->error = -ENOMEM;
+		r->graph = cw_or_exit(calloc(GRAPH_MAX, sizeof(*r->graph)));
 	r->in_graph = true;
 	r->n_graph = r->n_graph_groups = 0;
 }

@@ -4,10 +4,10 @@
  * (digest/) reads and samples them and makes digests. So no fact about a rank's ops comes from this
  * simulation. It only simulates NCCL and the device, and provides the facts about processes.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "digest/digest.h"
 #include "digest/window.h"
 #include "lab/recorder/recorder.h"
@@ -77,15 +77,10 @@ static int make_recorder(struct rank *r)
 	};
 	const void *memory;
 	size_t bytes;
-	int e;
 
-	r->drawn = calloc(1, sizeof(*r->drawn));
-	if (!r->drawn)
-		return -ENOMEM;
+	r->drawn = cw_or_exit(calloc(1, sizeof(*r->drawn)));
 	cw_sampler_init(&r->drawn->sampler);
-	e = recorder_new(&config, &r->drawn->recorder);
-	if (e < 0)
-		return e;
+	r->drawn->recorder = recorder_new(&config);
 	memory = recorder_memory(r->drawn->recorder, &bytes);
 	return cw_record_open_memory(memory, bytes, &r->drawn->reader, NULL);
 }
@@ -110,9 +105,7 @@ int cluster_record(struct cluster *c, bool *ret)
 	*ret = is_possible(c->s);
 	if (!*ret)
 		return 0;
-	c->digests = calloc(c->n_nodes, sizeof(*c->digests));
-	if (!c->digests)
-		return -ENOMEM;
+	c->digests = cw_or_exit(calloc(c->n_nodes, sizeof(*c->digests)));
 	for (uint32_t i = 0; i < c->s->n_ranks; i++) {
 		struct rank *r = &c->ranks[i];
 		int e = make_recorder(r);

@@ -4,9 +4,9 @@
  * Every change already has an event in the heap, except for a rank that iterates in a loop. The end
  * of the loop is at least the minimal duration of its remaining iterations away.
  */
-#include <errno.h>
 #include <stdlib.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 
 /* A duration that we draw is a little below or above the one in the scenario. */
@@ -101,12 +101,11 @@ static bool is_void(const struct event *e)
 	return e->kind == EVENT_WAKE && (e->id != e->rank->wake_id || e->rank->ended_ns);
 }
 
-int cluster_rests_until(const struct cluster *c, int64_t *ret_ns)
+int64_t cluster_rests_until(const struct cluster *c)
 {
-	int64_t *of_rank = malloc(c->s->n_ranks * sizeof(*of_rank)), until = SUITE_FOREVER;
+	int64_t *of_rank = cw_or_exit(malloc(c->s->n_ranks * sizeof(*of_rank))),
+		until = SUITE_FOREVER;
 
-	if (!of_rank)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < c->s->n_ranks; i++)
 		of_rank[i] = SUITE_FOREVER;
 	for (size_t i = 0; i < c->n_heap; i++) {
@@ -127,6 +126,5 @@ int cluster_rests_until(const struct cluster *c, int64_t *ret_ns)
 			until = ns;
 	}
 	free(of_rank);
-	*ret_ns = until;
-	return 0;
+	return until;
 }

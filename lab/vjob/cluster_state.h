@@ -357,7 +357,7 @@ int64_t trait_start_ns(struct cluster *c, uint32_t rank);
 enum fault_effect { FAULT_GOES_ON, FAULT_SKIPS, FAULT_WAITS, FAULT_TWICE, FAULT_FAILS };
 /* Called before a call of the host. May change the call. */
 enum fault_effect fault_before_call(struct rank *r, struct suite_call *call);
-int fault_schedule(struct cluster *c);
+void fault_schedule(struct cluster *c);
 void fault_on_event(struct cluster *c, uint32_t fault);
 void fault_thaw(struct rank *r);
 void fault_daemons_back(struct cluster *c, bool is_new);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon's view of a rank: its agent's counters, sampled at one instant (digest/digest.c). */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 #include "model/death.h"
 #include "model/facts.h"
@@ -79,17 +79,15 @@ static void update_rhythm(struct view_member *v, const struct member *m, int64_t
 	v->done = done;
 }
 
-static int sample_p2p(struct member *m)
+static void sample_p2p(struct member *m)
 {
 	struct cw_snap_member *v = &m->view.m;
 
 	v->n_p2p = 0;
 	if (!m->peers)
-		return 0;
+		return;
 	if (!v->p2p)
-		v->p2p = calloc(m->comm->nranks, sizeof(*v->p2p));
-	if (!v->p2p)
-		return -ENOMEM;
+		v->p2p = cw_or_exit(calloc(m->comm->nranks, sizeof(*v->p2p)));
 	for (uint32_t i = 0; i < m->comm->nranks; i++)
 		if (m->peers[i].sends || m->peers[i].recvs)
 			v->p2p[v->n_p2p++] =
@@ -98,7 +96,6 @@ static int sample_p2p(struct member *m)
 						      .recvs = m->peers[i].recvs,
 						      .send_hash = m->peers[i].send_hash,
 						      .recv_hash = m->peers[i].recv_hash };
-	return 0;
 }
 
 static void sample_pending(struct member *m, struct view_member *v)
@@ -116,7 +113,7 @@ static void sample_pending(struct member *m, struct view_member *v)
 	v->m.pending = &v->pending;
 }
 
-static int sample_member(struct member *m)
+static void sample_member(struct member *m)
 {
 	struct view_member *v = &m->view;
 	struct rank *r = m->rank;
@@ -151,7 +148,7 @@ static int sample_member(struct member *m)
 		v->m.last = &v->last;
 	}
 	sample_pending(m, v);
-	return sample_p2p(m);
+	sample_p2p(m);
 }
 
 static bool is_active(const struct rank *r)
@@ -222,8 +219,7 @@ void view_sample(struct rank *r)
 		if (!m || m->state == CW_COMM_FREE)
 			continue;
 		v->is_seen = true;
-		if (sample_member(m) < 0)
-			r->c->error = -ENOMEM;
+		sample_member(m);
 	}
 	v->liveness = r->liveness;
 	v->flags = r->flags | CW_RANKF_HAS_RECORD | (r->is_frozen ? 0 : CW_RANKF_BEATING);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 
 #define MAX_SOURCE_LINES 65536u
 #define MAX_VARS 24u
@@ -176,12 +177,10 @@ static int push_var(struct source *s, uint32_t line, const char *name, const cha
 static int find_close(const struct source *s, uint32_t line, uint32_t last, const char *open,
 		      const char *close, uint32_t *ret)
 {
-	struct lexer_line *w = malloc(sizeof(*w));
+	struct lexer_line *w = cw_or_exit(malloc(sizeof(*w)));
 	uint32_t depth = 1;
 	int r = 0;
 
-	if (!w)
-		return -ENOMEM;
 	for (uint32_t i = line + 1; i < last; i++) {
 		r = cut(s, i, w);
 		if (r < 0)
@@ -302,11 +301,9 @@ static int give_line(struct source *s, uint32_t *line, uint32_t last, struct lex
 
 static int give_lines(struct source *s, uint32_t first, uint32_t last)
 {
-	struct lexer_line *w = malloc(sizeof(*w));
+	struct lexer_line *w = cw_or_exit(malloc(sizeof(*w)));
 	int r = 0;
 
-	if (!w)
-		return -ENOMEM;
 	while (first < last && r == 0)
 		r = give_line(s, &first, last, w);
 	free(w);
@@ -322,9 +319,7 @@ static int find_lines(struct source *s, const char *text, size_t len)
 		n += *p == '\n';
 	if (n >= MAX_SOURCE_LINES)
 		return cw_err_set(s->err, E2BIG, "%s: too many lines", s->file);
-	s->lines = calloc(n + 1, sizeof(*s->lines));
-	if (!s->lines)
-		return -ENOMEM;
+	s->lines = cw_or_exit(calloc(n + 1, sizeof(*s->lines)));
 	while (text < end) {
 		const char *nl = memchr(text, '\n', (size_t)(end - text));
 		const char *to = nl ? nl : end;
@@ -338,11 +333,9 @@ static int find_lines(struct source *s, const char *text, size_t len)
 int lexer_read(const char *text, size_t len, const char *file, uint64_t max_lines, lexer_fn fn,
 	       void *user, struct cw_err *err)
 {
-	_cleanup_(freep) struct source *s = calloc(1, sizeof(*s));
+	_cleanup_(freep) struct source *s = cw_or_exit(calloc(1, sizeof(*s)));
 	int r;
 
-	if (!s)
-		return -ENOMEM;
 	if (len > UINT32_MAX / 2)
 		return cw_err_set(err, E2BIG, "%s: too large", file);
 	s->file = file;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "lab/suite/scenario/reader.h"
 
 #define MAX_FILE_BYTES (4u << 20)
@@ -75,9 +76,7 @@ static int begin_scenario(struct reader *r)
 	const char *w;
 	size_t n = 0;
 
-	r->s = calloc(1, sizeof(*r->s));
-	if (!r->s)
-		return -ENOMEM;
+	r->s = cw_or_exit(calloc(1, sizeof(*r->s)));
 	r->s->line = r->words->line;
 	r->s->run_ns = INT64_C(60) * 1000000000;
 	(void)snprintf(r->s->file, sizeof(r->s->file), "%s", r->file);
@@ -456,9 +455,7 @@ static int read_file(const char *path, suite_scenario_fn fn, void *user, struct 
 		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (st.st_size > MAX_FILE_BYTES)
 		return cw_err_set(err, E2BIG, "%s: too large", path);
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
+	text = cw_or_exit(malloc((size_t)st.st_size + 1));
 	while (len < (size_t)st.st_size) {
 		n = read(fd, text + len, (size_t)st.st_size - len);
 		if (n < 0)
@@ -491,10 +488,8 @@ int cw_suite_read_path(const char *path, suite_scenario_fn fn, void *user, struc
 	if (n < 0)
 		return cw_err_set(err, errno, "%s: %s", path, strerror(errno));
 	for (int i = 0; i < n; i++) {
-		_cleanup_(freep) char *file = NULL;
+		_cleanup_(freep) char *file = cw_or_exit_printf("%s/%s", path, entries[i]->d_name);
 
-		if (r == 0 && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
-			r = -ENOMEM;
 		if (r == 0)
 			r = read_file(file, fn, user, err);
 		free(entries[i]);

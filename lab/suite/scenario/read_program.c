@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "lab/suite/scenario/reader.h"
 
 /* A larger count is not a realistic device op any more. */
@@ -281,11 +282,8 @@ int read_insn(struct reader *r)
 	}
 	if (p->n_insns == SUITE_MAX_INSNS)
 		return read_fail(r, "the program is too long", NULL);
-	if (!p->insns) {
-		p->insns = calloc(SUITE_MAX_INSNS, sizeof(*p->insns));
-		if (!p->insns)
-			return -ENOMEM;
-	}
+	if (!p->insns)
+		p->insns = cw_or_exit(calloc(SUITE_MAX_INSNS, sizeof(*p->insns)));
 	insn = &p->insns[p->n_insns];
 	*insn = (struct suite_insn){ 0 };
 	if (read_statement(r, w, insn, p->n_insns) < 0)

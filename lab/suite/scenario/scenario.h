@@ -388,7 +388,7 @@ typedef int (*suite_scenario_fn)(void *user, const struct suite_scenario *s);
 /*
  * Reads scenarios from `text`, which need not end in NUL, and passes each to fn, repeats expanded.
  * Reads at most max_lines lines, counted after expansion. 0; -EINVAL with "file:line: what is
- * wrong" in err; -E2BIG past a limit; -ENOMEM; or what fn returned.
+ * wrong" in err; -E2BIG past a limit; or what fn returned.
  */
 int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
 		       suite_scenario_fn fn, void *user, struct cw_err *err);
