@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
+
 /* The length of the longest name of a node. */
 #define MAX_NAME 255u
 /* Most digits of a number. More digits are useless, and 64 bits hold these. */
@@ -35,8 +37,8 @@ static int add(struct maker *m, const char *entry)
 		return wrong(m, entry, "a name is missing; as in gpu[001-500],login1");
 	if (m->n == m->max)
 		return cw_err_set(m->err, E2BIG, "host list: more than %u names", m->max);
-	m->names[m->n] = strdup(m->name);
-	return m->names[m->n++] ? 0 : cw_err_set(m->err, ENOMEM, "out of memory");
+	m->names[m->n++] = cw_or_exit(strdup(m->name));
+	return 0;
 }
 
 static int append(struct maker *m, const char *text, size_t len)
@@ -143,11 +145,11 @@ static const char *end_of(const char *text)
 int cw_hostlist_expand(const char *text, unsigned max, char ***ret, unsigned *ret_n,
 		       struct cw_err *err)
 {
-	struct maker m = { .names = calloc((size_t)max + 1, sizeof(char *)),
+	struct maker m = { .names = cw_or_exit(calloc((size_t)max + 1, sizeof(char *))),
 			   .max = max,
 			   .err = err };
 	const char *entry = text, *end;
-	int r = m.names ? 0 : cw_err_set(err, ENOMEM, "out of memory");
+	int r = 0;
 
 	for (; r == 0; entry = end + 1) {
 		end = end_of(entry);

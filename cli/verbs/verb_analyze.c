@@ -21,6 +21,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "import/flight_recorder.h"
 #include "import/fr_export.h"
 #include "import/record_files.h"
@@ -186,14 +187,6 @@ static int64_t to_wall(const struct cw_snapshot *snap, int64_t at_ns)
 	return at_ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - at_ns) : 0;
 }
 
-static int print_json(const json_t *doc)
-{
-	if (!doc)
-		return out_of_memory();
-	cw_print_json(doc);
-	return CW_EXIT_OK;
-}
-
 static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_list *slow)
 {
 	json_t *doc = cw_healthy_doc(snap, 0), *notes = json_array();
@@ -203,7 +196,7 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 		bad |= json_array_append_new(notes, cw_json_text(snap->notes[i]));
 	bad |= json_object_set_new(doc, "notes", notes);
 	bad |= json_object_set_new(doc, "slow", cw_slow_doc(snap, slow));
-	return cw_json_finish(doc, bad);
+	return cw_or_exit(cw_json_finish(doc, bad));
 }
 
 /*
@@ -248,7 +241,6 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	bool is_empty = is_without_calls(args, snap);
 	bool is_open = args->flight_recorder && (n_open(snap) || n_unread(snap));
 	struct cw_slow_list slow = { 0 };
-	int status = CW_EXIT_OK;
 	char open_text[200];
 	json_t *doc;
 
@@ -264,12 +256,12 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	else
 		say_nothing_known(snap, open_text, sizeof(open_text));
 	is_open = is_open || is_empty;
-	if (doc && is_open && json_object_set_new(doc, "summary", json_string(open_text)) < 0) {
+	if (is_open && json_object_set_new(doc, "summary", json_string(open_text)) < 0) {
 		json_decref(doc);
 		return out_of_memory();
 	}
 	if (args->json) {
-		status = print_json(doc);
+		cw_print_json(doc);
 	} else {
 		cw_pager_open(args->no_pager);
 		if (is_open)
@@ -287,9 +279,7 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 		cw_slow_print(stdout, snap, &slow);
 	}
 	json_decref(doc);
-	if (status == CW_EXIT_OK && (is_open || has_unseen_rank(snap)))
-		return CW_EXIT_NO_DATA;
-	return status;
+	return is_open || has_unseen_rank(snap) ? CW_EXIT_NO_DATA : CW_EXIT_OK;
 }
 
 static int report_incident(const struct analyze_args *args, const struct cw_bundle *bundle)
@@ -299,8 +289,10 @@ static int report_incident(const struct analyze_args *args, const struct cw_bund
 		.all_frames = args->all_frames,
 	};
 
-	if (args->json)
-		return print_json(bundle->incident);
+	if (args->json) {
+		cw_print_json(bundle->incident);
+		return CW_EXIT_OK;
+	}
 	cw_pager_open(args->no_pager);
 	if (cw_render_text(stdout, bundle, &opts) < 0) {
 		fprintf(stderr, "collwatch: the verdict cannot be shown\n");
@@ -322,7 +314,7 @@ static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdi
 	};
 
 	info.severity = cw_stall_severity(snap, v, &info.hang);
-	return cw_incident_doc(snap, v, &info);
+	return cw_or_exit(cw_incident_doc(snap, v, &info));
 }
 
 /* Prints the verdict on a snapshot. `evidence` belongs to it, or is NULL. */
@@ -331,14 +323,11 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = {
 		.incident = incident,
-		.snapshot = cw_snapshot_doc(snap),
+		.snapshot = cw_or_exit(cw_snapshot_doc(snap)),
 		.evidence = evidence ? json_incref(evidence) : NULL,
 	};
-	int status;
+	int status = report_incident(args, &bundle);
 
-	if (!bundle.incident || !bundle.snapshot)
-		return out_of_memory();
-	status = report_incident(args, &bundle);
 	if (status != CW_EXIT_OK)
 		return status;
 	return v->verdict_class == CW_CLASS_UNKNOWN && sees_too_little(snap) ? CW_EXIT_NO_DATA
@@ -505,7 +494,7 @@ static int adopt_event(json_t *incident, const json_t *then)
 
 /*
  * Finds the bundle's incident if the job had several problems at a time. Otherwise finds the worst
- * problem that is present. *ret_v points into the list. Returns NULL if out of memory.
+ * problem that is present. *ret_v points into the list.
  */
 static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
 			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)
@@ -514,7 +503,7 @@ static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapsh
 		json_t *incident = incident_of(snap, &list->v[i], "analysis");
 
 		*ret_v = &list->v[i];
-		if (!incident || is_same_decision(bundle->incident, incident))
+		if (is_same_decision(bundle->incident, incident))
 			return incident;
 		json_decref(incident);
 	}
@@ -534,10 +523,8 @@ static int replay(const struct analyze_args *args, const struct cw_bundle *bundl
 	if (cw_verdict_compute_all(snap, &list) < 0)
 		return out_of_memory();
 	incident = find_event(bundle, snap, &list, &v);
-	if (!incident || adopt_event(incident, bundle->incident) < 0) {
-		json_decref(incident);
+	if (adopt_event(incident, bundle->incident) < 0)
 		return out_of_memory();
-	}
 	compare(bundle->incident, incident);
 	if (v->verdict_class == CW_CLASS_HEALTHY) {
 		json_decref(incident);

@@ -22,6 +22,7 @@
 #include "cli/verb.h"
 #include "common/address.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 
 #define KEY_NAME "peer.key"
@@ -119,38 +120,30 @@ static void check_peers_from(struct argp_state *state, const char *text)
 			   text);
 }
 
-/*
- * Makes "gpu001=gpu001:7411", or the name alone if addresses are discovered. Returns NULL if out of
- * memory.
- */
+/* Makes "gpu001=gpu001:7411", or the name alone if addresses are discovered. */
 static char *make_node(const struct init_args *args, const char *name, const char *port)
 {
-	char *node;
-
-	if (args->peers_from)
-		return strdup(name);
-	return asprintf(&node, "%s=%s:%s", name, name, port) < 0 ? NULL : node;
+	return args->peers_from ? cw_or_exit_printf("%s", name)
+				: cw_or_exit_printf("%s=%s:%s", name, name, port);
 }
 
 /* Adds the nodes of --hosts. Call this when we know how nodes are discovered. */
 static void add_hosts(struct argp_state *state, struct init_args *args)
 {
-	char *list = strdup(args->hosts), *port = list ? strrchr(list, ':') : NULL, **names = NULL;
-	struct cw_err err = { "out of memory" };
+	char *list = cw_or_exit(strdup(args->hosts)), *port = strrchr(list, ':'), **names = NULL;
+	struct cw_err err;
 	unsigned n = 0;
 
 	if (port)
 		*port++ = '\0';
 	if (port && args->peers_from)
 		argp_error(state, "--hosts: with --peers-from a node has a name only");
-	if (!list || cw_hostlist_expand(list, MAX_NODES, &names, &n, &err) < 0)
+	if (cw_hostlist_expand(list, MAX_NODES, &names, &n, &err) < 0)
 		argp_error(state, "--hosts: %s", err.text);
 	args->named = names;
 	for (unsigned i = 0; i < n; i++) {
 		char *node = make_node(args, names[i], port ? port : DEFAULT_PORT);
 
-		if (!node)
-			argp_error(state, "--hosts: out of memory");
 		free(names[i]);
 		names[i] = node;
 		check_node(state, args, node);
@@ -354,18 +347,13 @@ static void print_peers(FILE *f, const struct init_args *args)
 	fputs("}\n\n", f);
 }
 
-/*
- * Makes the configuration of a node. node NULL: one configuration for all nodes. Returns NULL if
- * out of memory.
- */
+/* Makes the configuration of a node. node NULL: one configuration for all nodes. */
 static char *make_config(const struct init_args *args, const char *node)
 {
 	char *text = NULL;
 	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	FILE *f = cw_or_exit(open_memstream(&text, &len));
 
-	if (!f)
-		return NULL;
 	fprintf(f,
 		"# /etc/collwatch/collwatchd.conf of %.*s, see collwatchd.conf(5); made by\n"
 		"# collwatch init-cluster. All other keys have good defaults: collwatchd "
@@ -382,10 +370,7 @@ static char *make_config(const struct init_args *args, const char *node)
 	fputs("# Alerts are posted here; without it they go to the journal only.\n"
 	      "#webhook_url = \"https://alerts.example.org/collwatch\"\n",
 	      f);
-	if (fclose(f) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return cw_or_exit(fclose(f) == 0 ? text : NULL);
 }
 
 static int write_config(const struct init_args *args, int dir_fd, const char *node)
@@ -399,10 +384,6 @@ static int write_config(const struct init_args *args, int dir_fd, const char *no
 		return complain(args->dir, name);
 	(void)snprintf(name, sizeof(name), "%.*s%scollwatchd.conf", len, node ? node : "",
 		       node ? "/" : "");
-	if (!text) {
-		errno = ENOMEM;
-		return complain(args->dir, name);
-	}
 	return put_file(args->dir, dir_fd, name, 0644, text);
 }
 
@@ -499,16 +480,12 @@ static void free_named(struct init_args *args)
 
 int cw_verb_init_cluster(int argc, char **argv)
 {
-	_cleanup_(freep) char **nodes = calloc(MAX_NODES + 1, sizeof(*nodes));
+	_cleanup_(freep) char **nodes = cw_or_exit(calloc(MAX_NODES + 1, sizeof(*nodes)));
 	_cleanup_(free_named) struct init_args args = { .key_path = KEY_PATH,
 							.nodes = nodes,
 							.days = DEFAULT_DAYS };
 	_cleanup_(closep) int dir_fd = -1;
 
-	if (!nodes) {
-		fputs("collwatch: out of memory\n", stderr);
-		return CW_EXIT_ERROR;
-	}
 	(void)cw_options_parse(&cw_argp_init_cluster, argc, argv, 0, &args);
 	if (mkdir(args.dir, 0700) < 0 && errno != EEXIST) {
 		(void)complain(args.dir, "");

@@ -9,6 +9,7 @@
 #include "cli/paths.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 
 /*
  * Replaces this process by the program, with `word` before the words of argv. If that fails, says
@@ -16,14 +17,12 @@
  */
 static int become(char *program, char *word, int argc, char **argv)
 {
-	_cleanup_(freep) char **words = calloc((size_t)argc + 3, sizeof(*words));
+	_cleanup_(freep) char **words = cw_or_exit(calloc((size_t)argc + 3, sizeof(*words)));
 
-	if (words) {
-		words[0] = program;
-		words[1] = word;
-		memcpy(&words[2], argv, (size_t)argc * sizeof(*words));
-		(void)execv(program, words);
-	}
+	words[0] = program;
+	words[1] = word;
+	memcpy(&words[2], argv, (size_t)argc * sizeof(*words));
+	(void)execv(program, words);
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
 	return CW_EXIT_ERROR;
 }

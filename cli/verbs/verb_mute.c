@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "cli/verbs/render_status.h"
 #include "common/clock.h"
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 #include "report/text.h"
 
@@ -85,12 +86,13 @@ const struct argp cw_argp_mute = {
 
 static json_t *request_of(const struct mute_args *args)
 {
-	json_t *request = json_pack("{s:s, s:b}", "job", args->job, "unmute", args->unmute);
+	json_t *request =
+		cw_or_exit(json_pack("{s:s, s:b}", "job", args->job, "unmute", args->unmute));
 
-	if (request && args->for_ns)
+	if (args->for_ns)
 		(void)json_object_set_new(request, "for_s",
 					  json_real((double)args->for_ns / CW_NS_PER_S));
-	if (request && args->has_uid)
+	if (args->has_uid)
 		(void)json_object_set_new(request, "uid", json_integer((json_int_t)args->uid));
 	return request;
 }
@@ -105,10 +107,6 @@ int cw_verb_mute(int argc, char **argv)
 
 	(void)cw_options_parse(&cw_argp_mute, argc, argv, 0, &args);
 	request = request_of(&args);
-	if (!request) {
-		fputs("collwatch: out of memory\n", stderr);
-		return CW_EXIT_ERROR;
-	}
 	r = cw_control_ask(cw_control_path(args.ask.control), "mute", request, TIMEOUT_MS, &doc,
 			   &code, &err);
 	json_decref(request);

@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/job_env.h"
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 #include "record/record_process.h"
 #include "record/record_reader.h"
@@ -338,12 +339,8 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 
 static int show_json(struct cw_record *rec, uint64_t most)
 {
-	json_t *doc = record_doc(rec, most);
+	json_t *doc = cw_or_exit(record_doc(rec, most));
 
-	if (!doc) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return CW_EXIT_ERROR;
-	}
 	cw_print_json(doc);
 	json_decref(doc);
 	return CW_EXIT_OK;

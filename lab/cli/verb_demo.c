@@ -19,6 +19,7 @@
 #include "cli/verb.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 #include "lab/cli/verb_lab.h"
 #include "lab/demo/demo.h"
@@ -448,13 +449,9 @@ static int become_torch(bool check)
 
 int cw_verb_demo(int argc, char **argv)
 {
-	struct demo *demo = calloc(1, sizeof(*demo));
+	struct demo *demo = cw_or_exit(calloc(1, sizeof(*demo)));
 	int status, signo;
 
-	if (!demo) {
-		fputs("collwatch: out of memory\n", stderr);
-		return CW_EXIT_ERROR;
-	}
 	demo->opts = (struct demo_options){
 		.run = { .ranks = 8, .culprit = -1 },
 		.seconds = 20,
