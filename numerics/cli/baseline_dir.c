@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "record/summary_taken.h"
 
 #define RANKS_MAX 65536u
@@ -66,19 +67,16 @@ int baseline_listed_compare(const void *x, const void *y)
 static int list_one(struct baseline_listing *l, const char *dir, const char *name,
 		    struct cw_err *err)
 {
-	struct baseline_listed *to, *grown;
+	struct baseline_listed *to;
 	struct cw_baseline_head head;
 	_cleanup_(closep) int fd = -1;
 	struct cw_err why;
 
 	if (l->n == RANKS_MAX)
 		return cw_err_set(err, E2BIG, "%s: more than %u baselines", dir, RANKS_MAX);
-	if (!(l->n & (l->n - 1))) {
-		grown = realloc(l->files, (l->n ? 2 * (size_t)l->n : 1) * sizeof(*grown));
-		if (!grown)
-			return cw_err_set(err, ENOMEM, "out of memory");
-		l->files = grown;
-	}
+	if (!(l->n & (l->n - 1)))
+		l->files = cw_or_exit(
+			reallocarray(l->files, l->n ? 2 * (size_t)l->n : 1, sizeof(*to)));
 	to = &l->files[l->n];
 	if (snprintf(to->path, sizeof(to->path), "%s/%s", dir, name) >= (int)sizeof(to->path))
 		return cw_err_set(err, ENAMETOOLONG, "%s/%s: %s", dir, name,

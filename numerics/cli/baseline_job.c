@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "model/op.h"
 #include "numerics/cli/baseline_dir.h"
 #include "numerics/compare/group_run.h"
@@ -57,18 +58,17 @@ static bool is_denied(const struct baseline_request *request, enum baseline_key 
  * Finds the communicators and call sites that the user excluded. It matches each text from outside
  * against the patterns once, not once per op.
  */
-static int deny(const struct baseline_request *request, struct cw_baseline_run *run)
+static void deny(const struct baseline_request *request, struct cw_baseline_run *run)
 {
-	bool *comms = calloc((size_t)run->n_comms + 1, sizeof(*comms));
-	bool *sites = calloc((size_t)run->n_sites + 1, sizeof(*sites));
+	bool *comms = cw_or_exit(calloc((size_t)run->n_comms + 1, sizeof(*comms)));
+	bool *sites = cw_or_exit(calloc((size_t)run->n_sites + 1, sizeof(*sites)));
 
-	for (uint32_t i = 0; comms && i < run->n_comms; i++)
+	for (uint32_t i = 0; i < run->n_comms; i++)
 		comms[i] = is_denied(request, BASELINE_COMM, run->comms[i].name);
-	for (uint32_t i = 0; sites && i < run->n_sites; i++)
+	for (uint32_t i = 0; i < run->n_sites; i++)
 		sites[i] = is_denied(request, BASELINE_SITE, run->sites[i]);
 	run->is_comm_denied = comms;
 	run->is_site_denied = sites;
-	return comms && sites ? 0 : -ENOMEM;
 }
 
 static void undo_deny(struct cw_baseline_run *run)
@@ -103,11 +103,8 @@ static int load(const struct baseline_listed *from, const struct baseline_reques
 	part->is_there = true;
 	part->is_finished = ret->is_finished;
 	memcpy(part->counters, ret->counters, sizeof(part->counters));
-	part->denied = strdup(ret->denied);
-	if (!part->denied)
-		return cw_err_set(err, ENOMEM, "out of memory");
-	if (deny(request, &ret->run) < 0)
-		return cw_err_set(err, ENOMEM, "out of memory");
+	part->denied = cw_or_exit(strdup(ret->denied));
+	deny(request, &ret->run);
 	return 0;
 }
 
@@ -359,13 +356,12 @@ static int compare_groups(struct cw_baseline_run *a, struct cw_baseline_run *b,
 			  const struct baseline_request *request, struct baseline_rank *to)
 {
 	struct cw_baseline_options options = request->options;
-	int r = deny(request, a);
+	int r;
 
-	if (r == 0)
-		r = deny(request, b);
+	deny(request, a);
+	deny(request, b);
 	options.are_groups = true;
-	if (r == 0)
-		r = cw_baseline_compare(a, b, &options, &to->said);
+	r = cw_baseline_compare(a, b, &options, &to->said);
 	if (r == 0 && to->said.first.what != CW_BASELINE_EQUAL) {
 		keep_op(a, to->said.first.row_a, &to->op_a);
 		keep_op(b, to->said.first.row_b, &to->op_b);
@@ -379,8 +375,10 @@ static int compare_worlds(const struct baseline_listing *a, const struct baselin
 			  const struct baseline_request *request, struct baseline_job *job,
 			  struct cw_err *err)
 {
-	_cleanup_(free_group_run) struct cw_baseline_group_run *x = cw_baseline_group_run_new();
-	_cleanup_(free_group_run) struct cw_baseline_group_run *y = cw_baseline_group_run_new();
+	_cleanup_(free_group_run) struct cw_baseline_group_run *x =
+		cw_or_exit(cw_baseline_group_run_new());
+	_cleanup_(free_group_run) struct cw_baseline_group_run *y =
+		cw_or_exit(cw_baseline_group_run_new());
 	struct baseline_rank *to = &job->parts[job->n_parts++];
 	struct cw_baseline_run run_a, run_b;
 	int r;
@@ -388,8 +386,6 @@ static int compare_worlds(const struct baseline_listing *a, const struct baselin
 	to->rank = BASELINE_ALL_RANKS;
 	job->world_size_a = a->files[0].world_size;
 	job->world_size_b = b->files[0].world_size;
-	if (!x || !y)
-		return cw_err_set(err, ENOMEM, "out of memory");
 	r = load_worlds(a, b, x, y, to, err);
 	if (r < 0)
 		return r;
@@ -449,9 +445,7 @@ int baseline_job_compare(const char *a, const char *b, const struct baseline_req
 	for (unsigned kind = 0; kind < CW_OP__MAX; kind++)
 		own.options.is_kind_denied[kind] =
 			is_denied(request, BASELINE_KIND, baseline_kind_name(kind));
-	ret->parts = calloc((size_t)x.n + y.n, sizeof(*ret->parts));
-	if (!ret->parts)
-		return cw_err_set(err, ENOMEM, "out of memory");
+	ret->parts = cw_or_exit(calloc((size_t)x.n + y.n, sizeof(*ret->parts)));
 	r = are_other_worlds(&x, &y) ? compare_worlds(&x, &y, &own, ret, err)
 				     : compare_listings(&x, &y, &own, ret, err);
 	if (r < 0)

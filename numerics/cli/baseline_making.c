@@ -15,6 +15,7 @@
 #include "cli/run/run_agent.h"
 #include "cli/run/run_child.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "numerics/cli/baseline_dir.h"
 #include "numerics/cli/baseline_ranks.h"
 #include "numerics/read/tensor_baseline.h"
@@ -249,22 +250,21 @@ static int run_complete(const struct baseline_making *m, const char *dir, int *r
 
 static int read_records(const struct baseline_making *m, const char *dir)
 {
-	_cleanup_(freep) struct baseline_rank_end *ends = calloc(m->n_paths, sizeof(*ends));
+	_cleanup_(freep) struct baseline_rank_end *ends =
+		cw_or_exit(calloc(m->n_paths, sizeof(*ends)));
 	uint64_t n_operators = 0;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < m->n_paths; i++) {
 		struct cw_err err = { "" };
 
-		if (ends && cw_tensor_lines_is(m->paths[i])) {
+		if (cw_tensor_lines_is(m->paths[i])) {
 			if (read_lines(m->paths[i], dir, &n_operators) < 0)
 				return BASELINE_EXIT_USAGE;
 			continue;
 		}
-		if (!ends ||
-		    cw_baseline_collect_file(m->paths[i], dir, &ends[n++].said, &err) < 0) {
-			fprintf(stderr, "collwatch: %s: %s\n", m->paths[i],
-				ends ? err.text : "out of memory");
+		if (cw_baseline_collect_file(m->paths[i], dir, &ends[n++].said, &err) < 0) {
+			fprintf(stderr, "collwatch: %s: %s\n", m->paths[i], err.text);
 			return BASELINE_EXIT_USAGE;
 		}
 	}

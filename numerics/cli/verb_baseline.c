@@ -19,6 +19,7 @@
 #include "cli/terminal/page_file.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "numerics/cli/baseline_dir.h"
 #include "numerics/cli/baseline_doc.h"
 #include "numerics/cli/baseline_job.h"
@@ -291,11 +292,7 @@ static int show(const struct args *args, const struct baseline_job *job)
 		show_text(job);
 		return 0;
 	}
-	doc = baseline_doc(job, &args->request);
-	if (!doc) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return -ENOMEM;
-	}
+	doc = cw_or_exit(baseline_doc(job, &args->request));
 	if (args->html)
 		r = show_page(args, doc);
 	else
@@ -367,13 +364,9 @@ static int check(struct args *args)
 
 int cw_verb_baseline(int argc, char **argv)
 {
-	_cleanup_(freep) char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	_cleanup_(freep) char **paths = cw_or_exit(calloc((size_t)argc + 1, sizeof(*paths)));
 	struct args args = { .making.paths = paths, .rtol = NAN, .atol = NAN };
 
-	if (!paths) {
-		fprintf(stderr, "collwatch: out of memory\n");
-		return BASELINE_EXIT_USAGE;
-	}
 	cw_baseline_options_init(&args.request.options);
 	(void)cw_options_parse(&cw_argp_baseline, argc, argv, ARGP_IN_ORDER, &args);
 	return strcmp(args.verb, "record") == 0 ? record(&args) : check(&args);
