@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "model/op.h"
+#include "model/saying.h"
 #include "model/snapshot.h"
 
 enum cw_class {
@@ -127,8 +128,9 @@ enum cw_severity {
 };
 
 struct cw_culprit {
-	uint32_t rank;    /* index into snapshot.ranks */
-	char reason[256]; /* for people: its position and activity */
+	uint32_t rank;         /* index into snapshot.ranks */
+	struct cw_clause said; /* its position and activity */
+	char reason[256];      /* `said` as text */
 };
 
 /* Ranks that behaved alike at the call in question. */
@@ -152,7 +154,8 @@ struct cw_alternative {
 	uint32_t *culprits;
 	uint32_t n_culprits;
 	double probability;
-	char reason[256];
+	struct cw_clause said;
+	char reason[256]; /* `said` as text */
 };
 
 struct cw_verdict {
@@ -219,7 +222,7 @@ struct cw_verdict {
 	uint32_t n_chain;
 	struct cw_alternative *alternatives;
 	uint32_t n_alternatives;
-	char **ruled_out; /* sentences */
+	struct cw_clause *ruled_out_said; /* a sentence each */
 	uint32_t n_ruled_out;
 	uint32_t *wanted; /* indices of comms whose windows we want */
 	uint32_t n_wanted;
@@ -227,7 +230,8 @@ struct cw_verdict {
 	/* Enter time of the oldest op in which a rank waits; 0 = no rank waits. */
 	int64_t waiting_since_ns;
 	int64_t last_progress_ns; /* newest progress on the affected comms; 0 = unknown */
-	char summary[512];        /* one line for people */
+	struct cw_clause said;    /* what we tell people */
+	char summary[512];        /* `said` as text, one line */
 	void *owner;              /* private: owns all of the above */
 };
 

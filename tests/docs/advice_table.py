@@ -28,7 +28,7 @@ def lines_of(read):
     findings |= literal(r'\.name = "([a-z0-9-]+)"', read("daemon/self_check.c"))
     return ({("advice", i) for i in literal(r'\n\t\{ "([a-z0-9-]+)", (?:CW_CLASS_|ANY_CLASS)', read("lib/report/doc/advice.c"))}
             | {("doctor", i) for i in findings}
-            | {("ruled out", i) for i in literal(r'\brule_out\(diag,\s*"(no [a-z ]+):', read("lib/analysis/wording/ruled_out.c"))})
+            | {("ruled out", i) for i in literal(r'\n\tX\([a-z_]+, "[A-Z]*", "(no [a-z ]+): ', read("lib/model/saying_list.h"))})
 
 
 def rows_of(table):
@@ -94,7 +94,7 @@ def self_test():
         yield name, [] if len(found) == n else [f"{len(found)} complaints, not {n}: {found}"]
     texts = {"lib/report/doc/advice.c": 'x[] = {\n\t{ "a-b", CW_CLASS_SLOW,\n\t{ "c", ANY_CLASS,',
              "cli/doctor/*.c": 'doctor_find(d, "e-f", NULL,\n doctor_find(\n\td, "g", fix,',
-             "daemon/self_check.c": '.name = "h"', "lib/analysis/wording/ruled_out.c": 'rule_out(diag,\n\t"no i j: all")',
+             "daemon/self_check.c": '.name = "h"', "lib/model/saying_list.h": '\n\tX(no_i_j, "R", "no i j: all %1")',
              "tests/unit/**/*.c": "Test(s, name,\n\t.timeout = 1)", "x.py": "def test_it():"}
     wanted = {("advice", "a-b"), ("advice", "c"), ("doctor", "e-f"), ("doctor", "g"), ("doctor", "h"), ("ruled out", "no i j")}
     found = lines_of(texts.get)

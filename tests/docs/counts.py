@@ -24,9 +24,6 @@ COUNT = re.compile(r"%%[0-9.*]*(?:hh|h|ll|l|z|j)?[du] (?:(?:more|other|rank|proc
 LIMIT = "a limit of ours, above one"
 # {(file, text of its format): the reason why it is never one}
 NEVER_ONE = {
-    ("lib/analysis/wording/reason.c", "%u members"): "of a group that lost some to another",
-    ("lib/analysis/wording/wording.c", "%u ranks"): "one has words of its own, a cycle has two at least",
-    ("lib/analysis/wording/wording.c", "%u members"): "some have completed it, others have not",
     ("lab/demo/demo_job.c", "%d ranks"): LIMIT,
     ("lab/demo/demo_net.c", "%d nodes"): LIMIT,
     ("lab/demo/demo_nodes.c", "%d nodes"): "one needs no network, and says nothing",

@@ -50,8 +50,17 @@ SET = matches(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 ID = matches("0x[0-9a-f]{1,16}")
 TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 END_BY = ("nobody", "itself", "process", "outside", "kernel", "parent", "init")
+# An argument of a saying has the keys of its kind.
+SAID = Named("said", None)
+ARG = {"ranks?": (None, SET), "count?": count, "is_rest?": (True,), "rank?": number, "host?": str,
+       "pid?": number, "pod?": text, "pod_namespace?": str, "own_pid?": number, "comm?": ID,
+       "comm_name?": str, "call?": (None, text), "seq?": count, "peer?": number, "comm_peer?": number,
+       "op?": text, "dtype?": text, "redop?": text, "root?": number, "result?": number, "text?": str,
+       "ns?": (None, number), "is_less?": (True,), "number?": number, "signal?": number,
+       "nccl_version?": number, "detail?": text, "said?": SAID}
+SAID.contract = [{"saying": text, "args": [ARG]}]
 CULPRIT = {"rank": number, "host": str, "pid": number, "pod?": text, "pod_namespace?": text,
-           "container?": text, "own_pid?": number, "reason": text,
+           "container?": text, "own_pid?": number, "reason": text, "reason_said": SAID,
            "host_wait?": ("lock", "gil", "queue", "socket", "tty", "storage"), "end_by?": END_BY, "term_signal?": number, "sits_in?": text,
            "stopped?": (True,), "kernel?": text}
 OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
@@ -69,8 +78,8 @@ INCIDENT = {
               "sides": [{"ranks": SET, "op": (None, OP)}]},
     "chain": [WAIT], "cycle": [WAIT],
     "alternatives": [{"class": CLASSES, "culprits": [{**CULPRIT, "reason": str}],
-                      "probability": share, "reason": text}],
-    "ruled_out": [text],
+                      "probability": share, "reason": text, "reason_said": SAID}],
+    "ruled_out": [text], "ruled_out_said": [SAID],
     "nccl_errors": [{"ranks": SET, "comm": ID, "comm_name": str, "result": number, "name": text,
                      "is_async": bool, "text": str}],
     "nonfinite_inputs": [{"rank": number, "host": str, "pid": number, "text": text,
@@ -82,7 +91,7 @@ INCIDENT = {
               "resolved": (None, TIME)},
     "job_timeout?": {"seconds": (int, float), "assumed": bool, "set_by?": text},
     "proposed_policy?": ("serving",),
-    "summary": text, "leader": str, "bundle": (None, text),
+    "summary": text, "summary_said": SAID, "leader": str, "bundle": (None, text),
     "objections?": [{"node": text, "reason": text}],
     "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"),
     "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/wording/reason.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analysis/align/position.h"
-#include "analysis/wording/phrase.h"
-#include "common/text.h"
-#include "model/death.h"
+#include "analysis/wording/arg.h"
 
 /* We do not report the milliseconds between two samples of a process. */
 #define JUST_NOW_NS INT64_C(1000000000)
 
-/* Our own kernel facts are shorter, but a text from a peer may be longer. */
-#define CAUSE_BYTES 160
 /* With more culprits than this, the cause is not a wrong colour given by one rank. */
 #define COLOURS_MAX 8
 
@@ -67,52 +61,55 @@ static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_sn
 
 /* "; its last call on tp, all_reduce #41, returned 12 s ago", or "…, all_reduce, failed 12 s ago"
  */
-static void add_last_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_last_call(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
-	struct phrase call, time, comm;
+	struct cw_arg comm, call;
 
 	if (!m || !m->last)
 		return;
-	(void)phrase_comm(diag->s->snap, diag->v->comm, &comm);
+	comm = arg_comm(diag, diag->v->comm);
+	call = arg_call(diag, diag->v->comm, m->last);
 	if (position_has_failed(m->last)) {
 		/* NCCL did not accept the call: it has no number, and no device runs it. */
-		cw_text_append(buf, len, "; its last call on %s, %s, failed %s ago", comm.text,
-			       cw_op_kind_name(m->last->kind),
-			       phrase_since(diag->s->snap, m->last->return_ns, &time));
+		cw_say(clause, last_call_failed, comm, arg_kind(m->last->kind),
+		       arg_since(diag, m->last->return_ns));
 	} else if (m->last->flags & CW_OPF_RETURNED) {
-		cw_text_append(buf, len, "; its last call on %s, %s, returned %s ago", comm.text,
-			       phrase_call(diag->s->snap, diag->v->comm, m->last, &call),
-			       phrase_since(diag->s->snap, m->last->return_ns, &time));
+		cw_say(clause, last_call_returned, comm, call, arg_since(diag, m->last->return_ns));
 		/*
 		 * Without this, the sentence would read as if the rank had done the call that the
 		 * others wait in.
 		 */
 		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
-			cw_text_append(buf, len, ", but its device had only done #%" PRIu64,
-				       m->coll_completed);
+			cw_say(clause, device_had_only_done, arg_count(m->coll_completed));
+	} else if (is_dead(diag, rank)) {
+		cw_say(clause, was_inside_on, call, comm);
 	} else {
-		cw_text_append(
-			buf, len, "; it %s inside %s on %s", is_dead(diag, rank) ? "was" : "is",
-			phrase_call(diag->s->snap, diag->v->comm, m->last, &call), comm.text);
+		cw_say(clause, is_inside_on, call, comm);
 	}
 }
 
 /* "ncclCommInitRank failed 12 s ago with ncclSystemError (…)", or "… had failed …" */
-static bool add_failed_call(const struct diagnosis *diag, uint32_t rank, const char *had, char *buf,
-			    size_t len)
+static void say_failed_call(const struct diagnosis *diag, uint32_t rank, bool is_past,
+			    struct cw_clause *clause)
 {
-	struct phrase error, time;
+	struct cw_arg kind, since, error;
 	struct failed_call call;
 
 	if (!diag->main->has_failed ||
 	    !engine_context_failed_call(diag->s, diag->main->gate, rank, &call))
-		return false;
-	cw_text_append(buf, len, "%s %sfailed ", phrase_kind(call.kind), had);
-	if (call.ns)
-		cw_text_append(buf, len, "%s ago ", phrase_since(diag->s->snap, call.ns, &time));
-	cw_text_append(buf, len, "with %s", phrase_error(call.result, call.text, &error));
-	return true;
+		return;
+	kind = arg_kind(call.kind);
+	since = arg_since(diag, call.ns);
+	error = arg_error(diag, call.result, call.text);
+	if (is_past && call.ns)
+		cw_say(clause, call_had_failed_ago, kind, since, error);
+	else if (is_past)
+		cw_say(clause, call_had_failed, kind, error);
+	else if (call.ns)
+		cw_say(clause, call_failed_ago, kind, since, error);
+	else
+		cw_say(clause, call_failed, kind, error);
 }
 
 /*
@@ -127,198 +124,204 @@ static bool is_one_of_several(const struct cw_snapshot *snap, uint32_t rank)
 	return false;
 }
 
-static void add_host_activity(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_host_activity(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	const char *by = r->host_activity_by ? r->host_activity_by : "";
-	struct phrase time;
+	struct cw_clause activity = clause_of(diag);
+	struct cw_arg since = arg_since(diag, r->host_activity_ns);
 
 	if (!r->host_activity_ns)
 		return;
-	(void)phrase_since(diag->s->snap, r->host_activity_ns, &time);
 	if (diag->s->snap->now_ns - r->host_activity_ns < JUST_NOW_NS)
-		(void)snprintf(time.text, sizeof(time.text), "less than 1 s");
-	cw_text_append(buf, len, is_one_of_several(diag->s->snap, rank) ? "; its process " : "; ");
+		since = arg_less_than(JUST_NOW_NS);
 	if (strcmp(by, "cpu") == 0)
-		cw_text_append(buf, len, "last used CPU %s ago", time.text);
+		cw_say(&activity, used_cpu, since);
 	else if (strcmp(by, "io") == 0)
-		cw_text_append(buf, len, "last did I/O %s ago", time.text);
+		cw_say(&activity, did_io, since);
 	else if (strcmp(by, "child") == 0)
-		cw_text_append(buf, len, "last had a child that worked %s ago", time.text);
+		cw_say(&activity, had_a_child, since);
 	else if (strcmp(by, "nccl") == 0)
-		cw_text_append(buf, len, "last called NCCL %s ago", time.text);
+		cw_say(&activity, called_nccl, since);
 	else if (*by)
-		cw_text_append(buf, len, "last worked %s ago", time.text);
+		cw_say(&activity, worked, since);
 	else /* we count from the first sample: when it last worked is not known */
-		cw_text_append(buf, len, "has not worked for %s", time.text);
+		cw_say(&activity, has_not_worked, since);
+	if (is_one_of_several(diag->s->snap, rank))
+		cw_say(clause, its_process, arg_clause(&activity));
+	else
+		cw_say(clause, also, arg_clause(&activity));
 }
 
 /* The kind of wait decides whether a person is paged, so the sentence names it. */
-static void add_host_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
-{
-	static const char *const waits[CW_HOST_WAIT__MAX] = {
-		[CW_HOST_WAIT_LOCK] = "another of its threads, and none of them runs",
-		[CW_HOST_WAIT_GIL] = "Python's interpreter lock",
-		[CW_HOST_WAIT_QUEUE] = "a pipe, a condition or a timer",
-		[CW_HOST_WAIT_SOCKET] = "a socket",
-		[CW_HOST_WAIT_TTY] = "somebody to type",
-		[CW_HOST_WAIT_STORAGE] = "storage, and no byte moves",
-	};
-	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
-
-	if (r->liveness == CW_LIVE_ALIVE && r->host_wait < CW_HOST_WAIT__MAX &&
-	    waits[r->host_wait] && diag->s->snap->now_ns - r->host_activity_ns >= JUST_NOW_NS)
-		cw_text_append(buf, len, "; it waits for %s", waits[r->host_wait]);
-}
-
-const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len)
-{
-	const char *signal = cw_signal_name(r->term_signal);
-
-	buf[0] = '\0';
-	if (r->cause)
-		(void)snprintf(buf, len, "%s", r->cause); /* the rest is not needed */
-	else if (r->flags & CW_RANKF_OOM_KILLED)
-		(void)snprintf(buf, len, "OOM-killed");
-	else if (r->liveness == CW_LIVE_KILLED && signal)
-		(void)snprintf(buf, len, "killed by SIG%s", signal);
-	else if (r->liveness == CW_LIVE_KILLED)
-		(void)snprintf(buf, len, "killed by signal %" PRId32, r->term_signal);
-	else if (r->liveness == CW_LIVE_EXITED)
-		(void)snprintf(buf, len, "exited with status %" PRId32, r->exit_code);
-	return buf;
-}
-
-static void format_death(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_host_wait(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
-	bool needs_comma =
-		r->cause || (r->liveness == CW_LIVE_EXITED && !(r->flags & CW_RANKF_OOM_KILLED));
-	char how[CAUSE_BYTES + 2];
-	struct phrase time;
 
-	if (!*reason_of_death(r, how, CAUSE_BYTES + 1))
-		(void)snprintf(how, sizeof(how), "its process has ended");
-	else if (needs_comma)
-		strcat(how, ","); /* there is room for one more */
-	if (r->ended_ns)
-		cw_text_append(buf, len, "%s %s ago", how,
-			       phrase_since(diag->s->snap, r->ended_ns, &time));
-	else
-		cw_text_append(buf, len, "%s", how);
-	if (diag->v->has_failed_call) {
-		cw_text_append(buf, len, "; ");
-		(void)add_failed_call(diag, rank, "had ", buf, len);
+	if (r->liveness != CW_LIVE_ALIVE ||
+	    diag->s->snap->now_ns - r->host_activity_ns < JUST_NOW_NS)
 		return;
-	}
-	add_last_call(diag, rank, buf, len);
-}
-
-/* Names the call that the rank is inside of while others wait for it elsewhere. */
-static void say_other_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
-{
-	const struct waitgraph *g = &diag->s->g;
-	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
-	struct phrase call, comm;
-
-	if (waitgraph_waits(g, rank)) {
-		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
-
-		cw_text_append(buf, len, "inside %s on %s, which waits for no other rank",
-			       gate->op ? phrase_call(diag->s->snap, gate->comm, gate->op, &call)
-					: "a call",
-			       phrase_comm(diag->s->snap, gate->comm, &comm));
-	} else {
-		cw_text_append(buf, len, "inside %s",
-			       phrase_call(diag->s->snap, CW_SNAP_NONE, &r->host_call, &call));
-	}
-}
-
-const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
-{
-	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
-	const char *what = "";
-
-	switch (cw_rank_held_by(r)) {
-	case CW_DETAIL_STOPPED:
-		what = "stopped by a signal";
+	switch (r->host_wait) {
+	case CW_HOST_WAIT_LOCK:
+		cw_say(clause, waits_for_thread);
 		break;
-	case CW_DETAIL_TRACED:
-		what = "held by a debugger";
+	case CW_HOST_WAIT_GIL:
+		cw_say(clause, waits_for_gil);
 		break;
-	case CW_DETAIL_FROZEN:
-		what = "frozen with its control group";
+	case CW_HOST_WAIT_QUEUE:
+		cw_say(clause, waits_for_event);
+		break;
+	case CW_HOST_WAIT_SOCKET:
+		cw_say(clause, waits_for_socket);
+		break;
+	case CW_HOST_WAIT_TTY:
+		cw_say(clause, waits_for_terminal);
+		break;
+	case CW_HOST_WAIT_STORAGE:
+		cw_say(clause, waits_for_storage);
 		break;
 	default:
 		break;
 	}
-	/* The rank's node knows the sender of the signal, the debugger or the cgroup. */
-	(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
-		       *what && r->cause && *r->cause ? r->cause : what);
-	return buf;
 }
 
-const char *reason_of_place(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+struct cw_clause reason_of_death(const struct diagnosis *diag, const struct cw_snap_rank *r)
+{
+	struct cw_clause how = clause_of(diag);
+
+	if (r->cause && *r->cause)
+		cw_say(&how, text, arg_text(diag, r->cause)); /* the rest is not needed */
+	else if (r->flags & CW_RANKF_OOM_KILLED)
+		cw_say(&how, oom_killed);
+	else if (r->liveness == CW_LIVE_KILLED)
+		cw_say(&how, killed_by, arg_number(CW_ARG_SIGNAL, r->term_signal));
+	else if (r->liveness == CW_LIVE_EXITED)
+		cw_say(&how, exited, arg_number(CW_ARG_NUMBER, r->exit_code));
+	return how;
+}
+
+static void say_death(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
+{
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
+	struct cw_clause how = reason_of_death(diag, r), failed = clause_of(diag);
+	bool needs_comma =
+		r->cause || (r->liveness == CW_LIVE_EXITED && !(r->flags & CW_RANKF_OOM_KILLED));
+
+	if (!how.n)
+		cw_say(&how, process_has_ended);
+	if (!r->ended_ns)
+		cw_clause_append(clause, &how);
+	else if (needs_comma)
+		cw_say(clause, that_then_ago, arg_clause(&how), arg_since(diag, r->ended_ns));
+	else
+		cw_say(clause, that_ago, arg_clause(&how), arg_since(diag, r->ended_ns));
+	if (diag->v->has_failed_call) {
+		say_failed_call(diag, rank, true, &failed);
+		cw_say(clause, also, arg_clause(&failed));
+		return;
+	}
+	say_last_call(diag, rank, clause);
+}
+
+/* Returns the call that the rank waits in; NULL = it waits in none. */
+static const struct gate *gate_of(const struct diagnosis *diag, uint32_t rank)
+{
+	const struct waitgraph *g = &diag->s->g;
+
+	return waitgraph_waits(g, rank) ? &g->gates[g->waits[g->wait_start[rank]]] : NULL;
+}
+
+/* Names the call that the rank is inside of while others wait for it elsewhere. */
+static void say_other_call(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
+{
+	const struct gate *gate = gate_of(diag, rank);
+
+	if (gate)
+		cw_say(clause, inside_waits_for_none, arg_call(diag, gate->comm, gate->op),
+		       arg_comm(diag, gate->comm));
+	else
+		cw_say(clause, inside,
+		       arg_call(diag, CW_SNAP_NONE, &diag->s->snap->ranks[rank].host_call));
+}
+
+struct cw_clause reason_of_halt(const struct diagnosis *diag, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
+	enum cw_detail by = cw_rank_held_by(r);
+	struct cw_clause how = clause_of(diag);
+
+	/* The rank's node knows the sender of the signal, the debugger or the cgroup. */
+	if (by != CW_DETAIL_NONE && r->cause && *r->cause)
+		cw_say(&how, text, arg_text(diag, r->cause));
+	else if (by == CW_DETAIL_STOPPED)
+		cw_say(&how, stopped);
+	else if (by == CW_DETAIL_TRACED)
+		cw_say(&how, held_by_debugger);
+	else if (by == CW_DETAIL_FROZEN)
+		cw_say(&how, frozen);
+	return how;
+}
+
+struct cw_clause reason_of_place(const struct diagnosis *diag, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
 	const struct cw_snap_member *m = member_at(diag, rank);
-	const struct cw_op *inside = m && m->pending ? m->pending : &r->host_call;
-	const struct waitgraph *g = &diag->s->g;
-	struct phrase call, comm;
+	const struct cw_op *in = m && m->pending ? m->pending : &r->host_call;
+	const struct gate *gate = gate_of(diag, rank);
+	struct cw_clause place = clause_of(diag);
 
-	buf[0] = '\0';
-	if (r->liveness == CW_LIVE_STOPPED)
-		(void)snprintf(buf, len, "%.*s", CAUSE_BYTES,
-			       r->cause ? r->cause : "stopped by a signal");
+	if (r->liveness == CW_LIVE_STOPPED && r->cause)
+		cw_say(&place, text, arg_text(diag, r->cause));
+	else if (r->liveness == CW_LIVE_STOPPED)
+		cw_say(&place, stopped);
 	else if (r->liveness == CW_LIVE_TRACED)
-		(void)snprintf(buf, len, "held by a debugger");
-	else if (r->liveness == CW_LIVE_ALIVE && waitgraph_waits(g, rank) &&
-		 g->gates[g->waits[g->wait_start[rank]]].op) {
-		const struct gate *gate = &g->gates[g->waits[g->wait_start[rank]]];
-
-		cw_text_append(buf, len, "inside %s on %s",
-			       phrase_call(diag->s->snap, gate->comm, gate->op, &call),
-			       phrase_comm(diag->s->snap, gate->comm, &comm));
-	} else if (r->liveness == CW_LIVE_ALIVE && inside->kind != CW_OP_NONE)
-		(void)snprintf(buf, len, "inside %s", phrase_kind(inside->kind));
+		cw_say(&place, held_by_debugger);
+	else if (r->liveness == CW_LIVE_ALIVE && gate && gate->op)
+		cw_say(&place, inside_on, arg_call(diag, gate->comm, gate->op),
+		       arg_comm(diag, gate->comm));
+	else if (r->liveness == CW_LIVE_ALIVE && in->kind != CW_OP_NONE)
+		cw_say(&place, inside, arg_kind(in->kind));
 	else if (r->liveness == CW_LIVE_ALIVE)
-		(void)snprintf(buf, len, "outside NCCL");
-	return buf;
+		cw_say(&place, outside_nccl);
+	return place;
 }
 
-static void say_failed(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_failed(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
-	char place[CAUSE_BYTES + 1];
+	struct cw_clause place = reason_of_place(diag, rank);
 
-	(void)add_failed_call(diag, rank, "", buf, len);
-	if (*reason_of_place(diag, rank, place, sizeof(place)))
-		cw_text_append(buf, len, "; alive, %s", place);
-	add_host_activity(diag, rank, buf, len);
-	add_host_wait(diag, rank, buf, len);
+	say_failed_call(diag, rank, false, clause);
+	if (place.n)
+		cw_say(clause, alive_at, arg_clause(&place));
+	say_host_activity(diag, rank, clause);
+	say_host_wait(diag, rank, clause);
 }
 
-static void say_alive(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_alive(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	enum cw_detail detail = diag->v->detail;
-	char halt[CAUSE_BYTES + 1];
+	struct cw_clause halt = reason_of_halt(diag, rank);
 	/* Recordings do not show whether a process is alive. */
-	const char *alive = diag->s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN ? "" : "alive, ";
+	bool is_alive = diag->s->snap->ranks[rank].liveness != CW_LIVE_UNKNOWN;
 
-	if (*reason_of_halt(diag, rank, halt, sizeof(halt)))
-		cw_text_append(buf, len, "%s", halt);
+	if (halt.n)
+		cw_clause_append(clause, &halt);
 	else if (detail == CW_DETAIL_INSIDE_OTHER_CALL)
-		say_other_call(diag, rank, buf, len);
+		say_other_call(diag, rank, clause);
+	else if ((detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED) && is_alive)
+		cw_say(clause, alive_has_left, arg_number(CW_ARG_DETAIL, (int32_t)detail));
 	else if (detail == CW_DETAIL_ABORTED || detail == CW_DETAIL_DESTROYED)
-		cw_text_append(buf, len, "%sit has %s the communicator", *alive ? "alive; " : "",
-			       cw_detail_name(detail));
+		cw_say(clause, has_left, arg_number(CW_ARG_DETAIL, (int32_t)detail));
+	else if (is_alive)
+		cw_say(clause, alive_outside_nccl);
 	else
-		cw_text_append(buf, len, "%soutside NCCL", alive);
+		cw_say(clause, outside_nccl);
 	if (diag->s->snap->ranks[rank].flags & CW_RANKF_D_STATE)
-		cw_text_append(buf, len, ", in uninterruptible sleep (state D)");
-	add_last_call(diag, rank, buf, len);
-	add_host_activity(diag, rank, buf, len);
+		cw_say(clause, in_state_d);
+	say_last_call(diag, rank, clause);
+	say_host_activity(diag, rank, clause);
 	if (detail == CW_DETAIL_OUTSIDE_NCCL)
-		add_host_wait(diag, rank, buf, len);
+		say_host_wait(diag, rank, clause);
 }
 
 /*
@@ -355,7 +358,7 @@ static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
  * The group exceeds an even split by as many members as make other calls in it. These members may
  * have passed a wrong colour.
  */
-static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
+static void say_colour(const struct diagnosis *diag, struct cw_clause *clause)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
 	uint32_t even, nranks = snap->comms[diag->v->comm].nranks;
@@ -364,160 +367,143 @@ static void add_colour(const struct diagnosis *diag, char *buf, size_t len)
 		return;
 	even = evenly_split_size(snap, diag->v->comm);
 	if (even && nranks - even == diag->v->n_culprits)
-		cw_text_append(
-			buf, len,
-			"; the group has %u members, an even split of its parent would give it "
-			"%u: check the colour it passed to the split",
-			nranks, even);
+		cw_say(clause, check_colour, arg_count(nranks), arg_count(even));
 }
 
-static void say_own_call(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_own_call(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_verdict *v = diag->v;
-	char op[96];
 
 	if (diag->main->setup) {
-		phrase_trait(diag->s->snap, v->comm, rank, v->detail, buf, len);
+		say_trait(diag, v->comm, rank, v->detail, clause);
 		return;
 	}
 	if (!diag->s->alignments[diag->main->comm].knows_call) {
-		cw_text_append(buf, len, "its calls differ from those of the others at #%" PRIu64,
-			       v->coll_seq);
+		cw_say(clause, calls_differ_at, arg_count(v->coll_seq));
 		if (v->after_seq)
-			cw_text_append(buf, len, " and were the same until #%" PRIu64,
-				       v->after_seq);
+			cw_say(clause, were_same_until, arg_count(v->after_seq));
 		return;
 	}
 	for (uint32_t i = 0; i < v->n_sides; i++)
 		for (uint32_t k = 0; v->sides[i].has_op && k < v->sides[i].n_ranks; k++)
 			if (v->sides[i].ranks[k] == rank) {
-				cw_text_append(buf, len, "called %s",
-					       cw_op_format(&v->sides[i].op, op, sizeof(op)));
-				add_colour(diag, buf, len);
+				cw_say(clause, called, arg_op(&v->sides[i].op));
+				say_colour(diag, clause);
 				return;
 			}
 }
 
-static void say_pending(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_pending(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
-	char op[96];
 
-	if (m && m->pending)
-		cw_text_append(buf, len, "%sinside %s", is_dead(diag, rank) ? "was " : "",
-			       cw_op_format(m->pending, op, sizeof(op)));
+	if (m && m->pending && is_dead(diag, rank))
+		cw_say(clause, was_inside_op, arg_op(m->pending));
+	else if (m && m->pending)
+		cw_say(clause, inside_op, arg_op(m->pending));
 	else
-		cw_text_append(buf, len, "has posted a call of another size");
+		cw_say(clause, posted_other_size);
 }
 
-static void say_wait(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_wait(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
-	const struct waitgraph *g = &diag->s->g;
-	const struct gate *gate;
-	struct phrase call, comm;
+	const struct gate *gate = gate_of(diag, rank);
 
-	if (!waitgraph_waits(g, rank))
-		return;
-	gate = &g->gates[g->waits[g->wait_start[rank]]];
-	cw_text_append(buf, len, "waits in %s on %s while the others wait for it elsewhere",
-		       gate->op ? phrase_call(diag->s->snap, gate->comm, gate->op, &call)
-				: "a call",
-		       phrase_comm(diag->s->snap, gate->comm, &comm));
+	if (gate)
+		cw_say(clause, waits_elsewhere, arg_call(diag, gate->comm, gate->op),
+		       arg_comm(diag, gate->comm));
 }
 
 /*
  * We know only that the rank did not finish. It may also wait for data of another rank that did
  * not finish.
  */
-static void say_unfinished(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_unfinished(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
-	struct phrase call;
 
-	cw_text_append(buf, len, "did not finish %s, which others have completed",
-		       m && m->pending
-			       ? phrase_call(diag->s->snap, diag->v->comm, m->pending, &call)
-			       : "the call");
-	add_host_activity(diag, rank, buf, len);
+	if (m && m->pending)
+		cw_say(clause, did_not_finish, arg_call(diag, diag->v->comm, m->pending));
+	else
+		cw_say(clause, did_not_finish_call);
+	say_host_activity(diag, rank, clause);
 }
 
 /* Sizes that differ do not show which of the two ranks is wrong. */
-static void say_messages(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len)
+static void say_messages(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct message_fault *f = diag->main->messages;
 	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->main->comm];
 	bool is_sender = c->members[f->sender].rank == rank;
 	bool is_of_pair = is_sender || c->members[f->receiver].rank == rank;
 
-	if (f->detail == CW_DETAIL_NOT_POSTED)
-		cw_text_append(buf, len, "left out %s that others posted the counterpart of",
-			       !is_of_pair ? "calls"
-			       : is_sender ? "sends"
-					   : "receives");
+	if (f->detail == CW_DETAIL_NOT_POSTED && !is_of_pair)
+		cw_say(clause, left_out_calls);
+	else if (f->detail == CW_DETAIL_NOT_POSTED && is_sender)
+		cw_say(clause, left_out_sends);
+	else if (f->detail == CW_DETAIL_NOT_POSTED)
+		cw_say(clause, left_out_receives);
+	else if (f->send && is_sender)
+		cw_say(clause, sent_bytes, arg_count(f->send->bytes), arg_count(f->send->p2p_seq));
 	else if (f->send && is_of_pair)
-		cw_text_append(buf, len, "%s %" PRIu64 " bytes as message #%" PRIu64,
-			       is_sender ? "sent" : "received",
-			       is_sender ? f->send->bytes : f->recv->bytes, f->send->p2p_seq);
+		cw_say(clause, received_bytes, arg_count(f->recv->bytes),
+		       arg_count(f->send->p2p_seq));
 	else
-		cw_text_append(buf, len, "sends or receives messages of other sizes than its peer");
+		cw_say(clause, other_message_sizes);
 }
 
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[c->rank];
-	const char *node =
-		r->node < diag->s->snap->n_nodes ? diag->s->snap->nodes[r->node].name : "";
-	char *buf = c->reason;
-	size_t len = sizeof(c->reason);
+	struct cw_clause *clause = &c->said;
 
+	*clause = clause_of(diag);
 	switch (diag->v->verdict_class) {
 	case CW_CLASS_PROCESS_DEAD:
-		format_death(diag, c->rank, buf, len);
+		say_death(diag, c->rank, clause);
 		break;
 	case CW_CLASS_NODE_UNREACHABLE:
-		cw_text_append(buf, len, "its node %.64s has stopped reporting", node ? node : "");
+		cw_say(clause, node_stopped_reporting, arg_host(diag, r->node));
 		break;
 	case CW_CLASS_MISMATCH:
-		say_own_call(diag, c->rank, buf, len);
+		say_own_call(diag, c->rank, clause);
 		break;
 	case CW_CLASS_P2P_UNMATCHED:
 		if (diag->main->messages)
-			say_messages(diag, c->rank, buf, len);
+			say_messages(diag, c->rank, clause);
 		else if (diag->main->is_uneven)
-			cw_text_append(buf, len,
-				       "its size is at odds with those of the others by what is "
-				       "missing or left over");
+			cw_say(clause, size_at_odds);
 		else if (diag->main->partner != CW_SNAP_NONE)
-			say_pending(diag, c->rank, buf, len);
+			say_pending(diag, c->rank, clause);
 		else if (diag->v->detail == CW_DETAIL_NOT_POSTED)
-			say_wait(diag, c->rank, buf, len);
+			say_wait(diag, c->rank, clause);
 		else
-			say_alive(diag, c->rank, buf, len);
+			say_alive(diag, c->rank, clause);
 		break;
 	case CW_CLASS_UNKNOWN:
-		cw_text_append(buf, len, "%s, and others wait in a call of its group",
-			       phrase_is_empty_recording(r) ? "left a recording without a call"
-							    : "left no recording");
+		if (arg_is_empty_recording(r))
+			cw_say(clause, left_empty_recording);
+		else
+			cw_say(clause, left_no_recording);
 		break;
 	case CW_CLASS_DEADLOCK:
-		say_wait(diag, c->rank, buf, len);
+		say_wait(diag, c->rank, clause);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
 		if (diag->v->detail == CW_DETAIL_UNFINISHED)
-			say_unfinished(diag, c->rank, buf, len);
+			say_unfinished(diag, c->rank, clause);
 		else
-			say_alive(diag, c->rank, buf, len);
+			say_alive(diag, c->rank, clause);
 		break;
 	case CW_CLASS_DEVICE_STALLED:
-		cw_text_append(buf, len,
-			       "enqueued the call, but its stream is stuck in earlier work");
-		add_host_activity(diag, c->rank, buf, len);
+		cw_say(clause, stream_is_stuck);
+		say_host_activity(diag, c->rank, clause);
 		break;
 	default:
 		if (diag->v->detail == CW_DETAIL_FAILED)
-			say_failed(diag, c->rank, buf, len);
+			say_failed(diag, c->rank, clause);
 		else
-			say_alive(diag, c->rank, buf, len);
+			say_alive(diag, c->rank, clause);
 		break;
 	}
 }

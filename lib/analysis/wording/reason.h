@@ -3,24 +3,25 @@
 #pragma once
 
 #include "analysis/culprit/diagnosis.h"
+#include "model/saying.h"
 
-/* Fills c->reason with this sentence. */
+/* Fills c->said with this sentence. */
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c);
 
-/* "killed by SIGKILL", "exited with status 1"; empty where it is not known. Returns buf. */
-const char *reason_of_death(const struct cw_snap_rank *r, char *buf, size_t len);
+/* "killed by SIGKILL", "exited with status 1"; empty if it is not known. */
+struct cw_clause reason_of_death(const struct diagnosis *diag, const struct cw_snap_rank *r);
 
 /*
  * Text such as "stopped by SIGSTOP sent by …" or "held by a debugger": what keeps the whole process
- * from running, according to the verdict. Empty if nothing does. Returns buf.
+ * from running, according to the verdict. Empty if nothing does.
  */
-const char *reason_of_halt(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len);
+struct cw_clause reason_of_halt(const struct diagnosis *diag, uint32_t rank);
 
 /*
  * Where a live process is now: "outside NCCL", "inside ncclCommAbort", "held by a debugger". Empty
- * if that is not known. Returns buf.
+ * if that is not known.
  */
-const char *reason_of_place(const struct diagnosis *diag, uint32_t rank, char *buf, size_t len);
+struct cw_clause reason_of_place(const struct diagnosis *diag, uint32_t rank);
 
 /* True if the rank died inside the call that the others wait in, not on its way there. */
 bool reason_died_inside(const struct diagnosis *diag, uint32_t rank);

@@ -6,8 +6,9 @@
  * the sources). A future field is safe before its author thinks of it.
  *
  * The first pass reads all documents and gives each content of a name field its placeholder. The
- * second pass writes them, each text word by word. Public names stay: functions and files of
- * PyTorch, NCCL, CUDA, Python and the C library, and those of the kernel.
+ * second pass writes them, each text word by word. Sentences with sayings (report/doc/said_doc.h)
+ * are an exception: only the names among their arguments change. Public names stay: functions and
+ * files of PyTorch, NCCL, CUDA, Python and the C library, and those of the kernel.
  */
 #include "report/anonymise/anonymise.h"
 
@@ -22,7 +23,9 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "report/bundle.h"
+#include "report/doc/said_doc.h"
 #include "report/json_util.h"
+#include "say/english.h"
 
 #include "own_words.h"
 
@@ -717,16 +720,164 @@ static json_t *new_text(struct anonymiser *a, const struct field *field, const c
 static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,
 		     unsigned depth);
 
+/* ---- sentences whose names are known ---- */
+
+static const char *new_name(struct anonymiser *a, struct cw_arena *arena, const char *key,
+			    const char *name)
+{
+	json_t *value = new_text(a, field_of(key, ""), name);
+	const char *copy = cw_arena_strdup(arena, json_string_value(value));
+
+	json_decref(value);
+	if (!copy)
+		a->bad = -1;
+	return copy ? copy : "";
+}
+
+static void rename_clause(struct anonymiser *a, const struct cw_clause *clause);
+
+static void rename_arg(struct anonymiser *a, struct cw_arena *arena, struct cw_arg *arg)
+{
+	switch (arg->kind) {
+	case CW_ARG_HOST:
+		arg->text = new_name(a, arena, "host", arg->text);
+		break;
+	case CW_ARG_PROCESS:
+		arg->process.host = new_name(a, arena, "host", arg->process.host);
+		arg->process.pod = new_name(a, arena, "pod", arg->process.pod);
+		arg->process.pod_namespace =
+			new_name(a, arena, "pod_namespace", arg->process.pod_namespace);
+		break;
+	case CW_ARG_COMM:
+		arg->comm.name = new_name(a, arena, "comm_name", arg->comm.name);
+		break;
+	case CW_ARG_ERROR:
+		arg->error.text = new_name(a, arena, "text", arg->error.text);
+		break;
+	case CW_ARG_TEXT:
+		arg->text = new_name(a, arena, "text", arg->text);
+		break;
+	case CW_ARG_CLAUSE:
+		rename_clause(a, arg->clause);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Renames in place: the clause is a fresh copy of the document's. */
+static void rename_clause(struct anonymiser *a, const struct cw_clause *clause)
+{
+	for (uint32_t i = 0; i < clause->n; i++)
+		for (uint32_t k = 0; k < clause->said[i].n_args; k++)
+			rename_arg(a, clause->arena, (struct cw_arg *)&clause->said[i].args[k]);
+}
+
+/*
+ * Replaces the text under key and its sayings. Returns false, and changes nothing, if the sayings
+ * are none that we know.
+ */
+static bool rename_sentence(struct anonymiser *a, const json_t *said, json_t **ret_text,
+			    json_t **ret_said)
+{
+	struct cw_arena arena = { 0 };
+	struct cw_clause clause = { .arena = &arena };
+	char text[CW_SAID_TEXT_MAX];
+	int r = cw_said_read(said, &clause);
+
+	if (r == -ENOMEM)
+		a->bad = -1;
+	if (r == 0) {
+		rename_clause(a, &clause);
+		*ret_text = cw_json_text(cw_say_text(&clause, text, sizeof(text)));
+		*ret_said = cw_said_doc(&clause);
+	}
+	cw_arena_fini(&arena);
+	return r == 0;
+}
+
+/* The name of the key without "_said", or an empty text for another key. */
+static void text_key(const char *key, char *buf, size_t len)
+{
+	size_t n = strlen(key), suffix = strlen(CW_SAID_SUFFIX);
+
+	buf[0] = '\0';
+	if (n > suffix && n - suffix < len && strcmp(key + n - suffix, CW_SAID_SUFFIX) == 0)
+		(void)snprintf(buf, len, "%.*s", (int)(n - suffix), key);
+}
+
+/* Likewise for a list of texts, with the sayings of each. */
+static void rename_list(struct anonymiser *a, json_t *texts, json_t *said, const json_t *before)
+{
+	for (size_t i = 0; i < json_array_size(texts) && i < json_array_size(said); i++) {
+		json_t *text = NULL, *renamed = NULL;
+
+		if (!rename_sentence(a, json_array_get(before, i), &text, &renamed))
+			continue;
+		a->bad |= json_array_set_new(texts, i, text);
+		a->bad |= json_array_set_new(said, i, renamed);
+	}
+}
+
+/*
+ * Makes the sentences of the object anew from the sayings that it had before we replaced words.
+ * What is no saying of ours stays as the replacement of words has left it.
+ */
+static void rename_sentences(struct anonymiser *a, json_t *object, const json_t *before)
+{
+	for (void *iter = json_object_iter((json_t *)before); iter;
+	     iter = json_object_iter_next((json_t *)before, iter)) {
+		const char *key = json_object_iter_key(iter);
+		const json_t *said = json_object_iter_value(iter);
+		json_t *text = NULL, *renamed = NULL;
+		char of[64];
+
+		text_key(key, of, sizeof(of));
+		if (json_is_array(json_object_get(object, of))) {
+			rename_list(a, json_object_get(object, of), json_object_get(object, key),
+				    said);
+		} else if (rename_sentence(a, said, &text, &renamed)) {
+			a->bad |= json_object_set_new(object, of, text);
+			a->bad |= json_object_set_new(object, key, renamed);
+		}
+	}
+}
+
+/* Returns a copy of those members of the object that hold sayings; NULL = it has none. */
+static json_t *sayings_of(struct anonymiser *a, json_t *object)
+{
+	json_t *sayings = NULL;
+	char of[64];
+
+	for (void *iter = json_object_iter(object); iter;
+	     iter = json_object_iter_next(object, iter)) {
+		text_key(json_object_iter_key(iter), of, sizeof(of));
+		if (!*of)
+			continue;
+		if (!sayings)
+			sayings = json_object();
+		a->bad |= json_object_set_new(sayings, json_object_iter_key(iter),
+					      json_deep_copy(json_object_iter_value(iter)));
+	}
+	return sayings;
+}
+
 static void visit_object(struct anonymiser *a, json_t *object, const char *under, unsigned depth)
 {
+	json_t *sayings = NULL;
 	void *iter;
 
 	if (a->is_reading)
 		read_frame(a, object);
+	else
+		sayings = sayings_of(a, object);
 	for (iter = json_object_iter(object); iter; iter = json_object_iter_next(object, iter))
 		a->bad |= json_object_iter_set_new(object, iter,
 						   visit(a, json_object_iter_value(iter),
 							 json_object_iter_key(iter), under, depth));
+	if (sayings && !a->bad)
+		rename_sentences(a, object, sayings);
+	json_decref(sayings);
 }
 
 static json_t *visit(struct anonymiser *a, json_t *value, const char *key, const char *under,

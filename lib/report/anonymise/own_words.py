@@ -12,9 +12,11 @@ import re
 import sys
 
 ROOMS = ["daemon", "lib/analysis", "lib/common", "lib/identity", "lib/import", "lib/leader", "lib/loop",
-         "lib/model", "lib/record", "lib/report"]
+         "lib/model", "lib/record", "lib/report", "lib/say"]
 # Here every identifier is the name of a field.
 FIELDS = ["lib/model/fact_list.h"]
+# Here a text of capital letters names the kinds of arguments.
+SAYINGS = "lib/model/saying_list.h"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 OMITTED = re.compile(r"^[ \t]*#[ \t]*include[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 SPEC = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]*)?(?:hh|h|ll|l|j|z|t)?[a-zA-Z%]|\\(?:x[0-9a-fA-F]+|.)")
@@ -37,7 +39,10 @@ def main():
         if str(path.relative_to(source)) in FIELDS:
             words.update(words_of(text))
         for literal in LITERAL.findall(OMITTED.sub("", text)):
-            words.update(words_of(SPEC.sub(" ", literal)))
+            if str(path.relative_to(source)) != SAYINGS:
+                words.update(words_of(SPEC.sub(" ", literal)))
+            elif not literal.isupper():
+                words.update(words_of(literal.replace("%", " ")))
     output.write_text("/* Made by own_words.py. */\nstatic const char *const own_words[] = {\n" +
                       "".join(f'\t"{word}",\n' for word in sorted(words)) + "};\n", encoding="ascii")
     depfile.write_text(f"{output}: " + " ".join(str(f).replace(" ", "\\ ") for f in files) + "\n",

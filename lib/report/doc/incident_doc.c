@@ -11,10 +11,12 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 #include "report/doc/nccl_errors.h"
+#include "report/doc/said_doc.h"
 #include "report/frames.h"
 #include "report/json_util.h"
 #include "report/nonfinite_inputs.h"
 #include "report/process_doc.h"
+#include "say/english.h"
 
 /*
  * At most this many sides and waits get call stacks. A chain may have thousands of waits, and the
@@ -85,7 +87,7 @@ static json_t *culprit_doc(const struct cw_snapshot *snap, const struct cw_culpr
 		bad |= cw_process_doc_add_pod(doc, rank);
 		bad |= cw_process_doc_add_state(doc, rank);
 	}
-	bad |= json_object_set_new(doc, "reason", cw_json_text(culprit->reason));
+	bad |= cw_said_set(doc, "reason", &culprit->said, sizeof(culprit->reason));
 	return cw_json_finish(doc, bad);
 }
 
@@ -180,7 +182,7 @@ static json_t *alternative_doc(const struct cw_snapshot *snap, const struct cw_a
 	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->verdict_class)));
 	bad |= json_object_set_new(doc, "culprits", culprits);
 	bad |= json_object_set_new(doc, "probability", json_real(alt->probability));
-	bad |= json_object_set_new(doc, "reason", cw_json_text(alt->reason));
+	bad |= cw_said_set(doc, "reason", &alt->said, sizeof(alt->reason));
 	return cw_json_finish(doc, bad);
 }
 
@@ -202,6 +204,25 @@ static json_t *text_list(const char *const *texts, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		bad |= json_array_append_new(list, cw_json_text(texts[i]));
 	return cw_json_finish(list, bad);
+}
+
+/* Sentences under "ruled_out", and the sayings of each under "ruled_out_said". */
+static int add_ruled_out(json_t *doc, const struct cw_verdict *v)
+{
+	json_t *texts = json_array(), *said = json_array();
+	char text[256];
+	int bad = 0;
+
+	for (uint32_t i = 0; i < v->n_ruled_out; i++) {
+		const struct cw_clause *clause = &v->ruled_out_said[i];
+
+		bad |= json_array_append_new(texts,
+					     cw_json_text(cw_say_text(clause, text, sizeof(text))));
+		bad |= json_array_append_new(said, cw_said_doc(clause));
+	}
+	bad |= json_object_set_new(doc, "ruled_out", texts);
+	bad |= json_object_set_new(doc, "ruled_out" CW_SAID_SUFFIX, said);
+	return bad;
 }
 
 /* True for a rank that other ranks' recordings mention, but whose own is missing. */
@@ -324,16 +345,37 @@ static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
 }
 
-/* Appends a sentence to the summary, after adding a missing full stop. */
-static int add_sentence(json_t *incident, const char *sentence)
-{
-	const char *before = cw_json_str(incident, "summary", "");
-	size_t len = strlen(before);
-	char summary[1024];
+/* A summary that evidence and notes have made longer. */
+#define SUMMARY_BYTES 1024
 
-	snprintf(summary, sizeof(summary), "%s%s %s", before,
-		 len && before[len - 1] != '.' ? "." : "", sentence);
-	return json_object_set_new(incident, "summary", cw_json_text(summary));
+/* A copy of the text as an argument. Out of memory, it is empty and the clause incomplete. */
+static struct cw_arg arg_text(struct cw_clause *clause, const char *text)
+{
+	const char *copy = cw_arena_strdup(clause->arena, text);
+
+	clause->is_incomplete = clause->is_incomplete || !copy;
+	return (struct cw_arg){ .kind = CW_ARG_TEXT, .text = copy ? copy : "" };
+}
+
+/*
+ * Reads the sayings of the summary. A text whose sayings are missing or of a later version becomes
+ * one saying. Returns 0 or -ENOMEM.
+ */
+static int read_summary(const json_t *incident, struct cw_clause *clause)
+{
+	int r = cw_said_read(json_object_get(incident, "summary" CW_SAID_SUFFIX), clause);
+
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	cw_say(clause, text, arg_text(clause, cw_json_str(incident, "summary", "")));
+	return clause->is_incomplete ? -ENOMEM : 0;
+}
+
+/* Ends the sentence that the clause ends with, if it has no full stop yet. */
+static void end_sentence(struct cw_clause *clause)
+{
+	if (clause->n && !cw_say_ends_sentence(clause))
+		cw_say(clause, end);
 }
 
 /*
@@ -341,12 +383,19 @@ static int add_sentence(json_t *incident, const char *sentence)
  */
 static int add_proposal(json_t *doc, const struct cw_incident_info *info)
 {
+	struct cw_arena arena = { 0 };
+	struct cw_clause summary = { .arena = &arena };
+	int bad;
+
 	if (!info->proposes_serving)
 		return 0;
-	if (json_object_set_new(doc, "proposed_policy", json_string("serving")) < 0)
-		return -1;
-	return add_sentence(doc, "The job looks like a server that waits for requests: set "
-				 "COLLWATCH_POLICY=serving in its environment.");
+	bad = json_object_set_new(doc, "proposed_policy", json_string("serving"));
+	bad |= read_summary(doc, &summary);
+	end_sentence(&summary);
+	cw_say(&summary, looks_like_server);
+	bad |= cw_said_set(doc, "summary", &summary, SUMMARY_BYTES);
+	cw_arena_fini(&arena);
+	return bad ? -1 : 0;
 }
 
 static json_t *victims_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
@@ -402,14 +451,13 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "chain", waits_doc(snap, v, false));
 	bad |= json_object_set_new(doc, "cycle", waits_doc(snap, v, true));
 	bad |= json_object_set_new(doc, "alternatives", alternatives_doc(snap, v));
-	bad |= json_object_set_new(doc, "ruled_out",
-				   text_list((const char *const *)v->ruled_out, v->n_ruled_out));
+	bad |= add_ruled_out(doc, v);
 	bad |= json_object_set_new(doc, "nccl_errors", cw_nccl_errors_doc(snap));
 	bad |= json_object_set_new(doc, "nonfinite_inputs", cw_nonfinite_inputs_doc(snap));
 	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
 	bad |= json_object_set_new(doc, "times", times_doc(info));
 	bad |= add_timeout(doc, snap);
-	bad |= json_object_set_new(doc, "summary", cw_json_text(v->summary));
+	bad |= cw_said_set(doc, "summary", &v->said, sizeof(v->summary));
 	bad |= add_proposal(doc, info);
 	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
 	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
@@ -428,90 +476,119 @@ const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *e
 	return NULL;
 }
 
-/* A stopped process makes no progress wherever it is; SIGCONT continues it. */
-static int note_stopped(json_t *incident, json_t *culprit, const json_t *seen, const char *who)
+/* True if the summary says that something keeps a process from running. */
+static bool says_halt(const struct cw_clause *summary)
+{
+	for (uint32_t i = 0; i < summary->n; i++)
+		switch (summary->said[i].saying) {
+		case CW_SAYING_halted_inside:
+		case CW_SAYING_halted_inside_of:
+		case CW_SAYING_halted_never_reached:
+		case CW_SAYING_halted_not_called:
+		case CW_SAYING_halted_with_part_done:
+			return true;
+		default:
+			break;
+		}
+	return false;
+}
+
+static bool is_state_stopped(const json_t *seen)
 {
 	const json_t *proc = json_object_get(seen, "proc");
-	char sentence[80];
 
-	if (!proc || strcmp(cw_json_str(proc, "state", ""), "T") != 0 ||
-	    json_object_get(culprit, "stopped"))
-		return 0;
-	if (json_object_set_new(culprit, "stopped", json_true()) < 0)
-		return -1;
-	/* The summary may say so already. */
-	if (strstr(cw_json_str(incident, "summary", ""), " is stopped by "))
-		return 0;
-	snprintf(sentence, sizeof(sentence), "%s is stopped by a signal.", who);
-	if (add_sentence(incident, sentence) == 0)
-		return 0;
-	(void)json_object_del(culprit, "stopped");
-	return -1;
+	return proc && strcmp(cw_json_str(proc, "state", ""), "T") == 0;
 }
 
 /*
- * Adds the culprit's position to the summary. A rank that never reached a call is stuck at that
- * position, so the position goes into the sentence with "never reached".
+ * Says the culprit's position. A rank that never reached a call is stuck at that position, so the
+ * position goes into the sentence with "never reached". If a stop is the reason why it never
+ * reached the call, the position gets its own sentence.
  */
-static int say_position(json_t *incident, const json_t *seen, const char *where, const char *who)
+static void say_position(struct cw_clause *summary, const json_t *seen, const char *where,
+			 struct cw_arg who)
 {
-	const char *before = cw_json_str(incident, "summary", ""), *at;
-	char place[256], summary[1024];
+	struct cw_said *first = summary->n ? &summary->said[0] : NULL;
+	struct cw_clause stuck = { .arena = summary->arena };
+	char place[256];
 
-	at = strcmp(cw_json_str(incident, "class", ""), "never_entered") == 0
-		     ? strstr(before, " never reached ")
-		     : NULL;
-	/*
-	 * In "is stopped by SIGSTOP and never reached" the reason is the stop, so the position gets
-	 * its own sentence.
-	 */
-	if (!at || (at - before >= 4 && strncmp(at - 4, " and", 4) == 0)) {
-		snprintf(summary, sizeof(summary), "%s is in %s.", who, where);
-		return add_sentence(incident, summary);
+	if (!first || first->saying != CW_SAYING_never_reached) {
+		end_sentence(summary);
+		cw_say(summary, is_in, who, arg_text(summary, where));
+		return;
 	}
-	snprintf(summary, sizeof(summary), "%.*s is stuck in %s and%s", (int)(at - before), before,
-		 frame_place(seen, place, sizeof(place)), at);
-	return json_object_set_new(incident, "summary", cw_json_text(summary));
+	cw_say(&stuck, stuck_never_reached, first->args[0],
+	       arg_text(&stuck, frame_place(seen, place, sizeof(place))), first->args[1],
+	       first->args[2]);
+	if (stuck.n)
+		*first = stuck.said[0];
+	summary->is_incomplete = summary->is_incomplete || stuck.is_incomplete;
 }
 
 /*
- * Adds both "sits_in" and the sentence, or neither of them. If "sits_in" is present, a later call
- * does not add the sentence again.
+ * Adds the evidence about the only culprit to the summary, once each: "stopped" and "sits_in" show
+ * that an earlier call has done so.
  */
-static int note_position(json_t *incident, bool is_said, json_t *culprit, const json_t *seen,
-			 const char *who)
+static int note_culprit(json_t *incident, json_t *culprit, const json_t *seen)
+{
+	struct cw_arena arena = { 0 };
+	struct cw_clause summary = { .arena = &arena };
+	int32_t label = (int32_t)cw_json_int(culprit, "rank", -1);
+	struct cw_arg who = { .kind = CW_ARG_RANKS, .ranks = { .labels = &label, .n = 1 } };
+	bool is_stopped = is_state_stopped(seen) && !json_object_get(culprit, "stopped");
+	char where[256] = "";
+	int bad;
+
+	if (!json_object_get(culprit, "sits_in"))
+		(void)cw_evidence_position(seen, where, sizeof(where));
+	if (!is_stopped && !*where)
+		return 0;
+	bad = read_summary(incident, &summary);
+	/* A stopped process makes no progress wherever it is; SIGCONT continues it. */
+	if (!bad && is_stopped && !says_halt(&summary)) {
+		end_sentence(&summary);
+		cw_say(&summary, is_stopped, who);
+	}
+	if (!bad && *where)
+		say_position(&summary, seen, where, who);
+	bad |= summary.is_incomplete;
+	if (!bad)
+		bad |= cw_said_set(incident, "summary", &summary, SUMMARY_BYTES);
+	if (!bad && is_stopped)
+		bad |= json_object_set_new(culprit, "stopped", json_true());
+	if (!bad && *where)
+		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
+	cw_arena_fini(&arena);
+	return bad ? -1 : 0;
+}
+
+/* Of several culprits the summary says no positions. */
+static int note_position(json_t *culprit, const json_t *seen)
 {
 	char where[256];
 
-	if (!*cw_evidence_position(seen, where, sizeof(where)))
+	if (json_object_get(culprit, "sits_in") ||
+	    !*cw_evidence_position(seen, where, sizeof(where)))
 		return 0;
-	if (json_object_set_new(culprit, "sits_in", cw_json_text(where)) < 0)
-		return -1;
-	if (!is_said || say_position(incident, seen, where, who) == 0)
-		return 0;
-	(void)json_object_del(culprit, "sits_in");
-	return -1;
+	return json_object_set_new(culprit, "sits_in", cw_json_text(where));
 }
 
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	char who[40], kernel[512];
+	char kernel[512];
 	size_t i;
 	int bad = 0;
 
 	json_array_foreach (culprits, i, culprit) {
 		const json_t *seen = cw_incident_doc_evidence_of(culprit, evidence);
 
-		if (seen && *cw_evidence_kernel(seen, kernel, sizeof(kernel)))
+		if (!seen)
+			continue;
+		if (*cw_evidence_kernel(seen, kernel, sizeof(kernel)))
 			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
-		snprintf(who, sizeof(who), "Rank %" JSON_INTEGER_FORMAT,
-			 cw_json_int(culprit, "rank", -1));
-		if (seen && json_array_size(culprits) == 1)
-			bad |= note_stopped(incident, culprit, seen, who);
-		if (seen && !json_object_get(culprit, "sits_in"))
-			bad |= note_position(incident, json_array_size(culprits) == 1, culprit,
-					     seen, who);
+		bad |= json_array_size(culprits) == 1 ? note_culprit(incident, culprit, seen)
+						      : note_position(culprit, seen);
 	}
 	return bad ? -ENOMEM : 0;
 }
@@ -580,47 +657,50 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
 
 /* A message that is delivered later than this states its age. */
 #define LATE_NS (60 * CW_NS_PER_S)
-#define SUMMARY_BYTES 2048
-
 /*
  * The summary uses the present tense of the moment when it was made. For a later message we say how
- * old it is.
+ * old it is. Says nothing if the message is not late.
  */
-static bool format_as_of(const json_t *incident, int64_t wall_ns, char *buf, size_t len)
+static void say_age(const json_t *incident, int64_t wall_ns, struct cw_clause *clause)
 {
-	const char *summary = cw_json_str(incident, "summary", "");
 	int64_t found_ns =
 		cw_wall_parse(cw_json_str(json_object_get(incident, "times"), "confirmed", ""));
-	char how[96];
+	char how_over[96];
 
 	if (cw_incident_doc_is_over(incident)) {
-		(void)snprintf(buf, len, "%s%s. What was seen while it lasted: %s",
-			       cw_incident_doc_how_over(incident, how, sizeof(how)),
-			       cw_incident_doc_is_notice(incident)
-				       ? ""
-				       : ", before its alert was delivered",
-			       summary);
-		return true;
+		struct cw_arg how = arg_text(
+			clause, cw_incident_doc_how_over(incident, how_over, sizeof(how_over)));
+
+		if (cw_incident_doc_is_notice(incident))
+			cw_say(clause, seen_while_it_lasted, how);
+		else
+			cw_say(clause, before_delivery, how);
+	} else if (found_ns > 0 && wall_ns - found_ns >= LATE_NS) {
+		cw_say(clause, was_found_ago,
+		       (struct cw_arg){ .kind = CW_ARG_COUNT,
+					.count = (uint64_t)(wall_ns - found_ns) /
+						 (60 * CW_NS_PER_S) });
 	}
-	if (found_ns <= 0 || wall_ns - found_ns < LATE_NS)
-		return false;
-	(void)snprintf(buf, len, "found %" PRId64 " min ago. What was seen then: %s",
-		       (wall_ns - found_ns) / (60 * CW_NS_PER_S), summary);
-	return true;
 }
 
 json_t *cw_incident_doc_as_of(const json_t *incident, int64_t wall_ns)
 {
 	json_t *doc = json_copy((json_t *)incident); /* json_copy() only reads it */
-	char summary[SUMMARY_BYTES];
+	struct cw_arena arena = { 0 };
+	struct cw_clause summary = { .arena = &arena }, seen = { .arena = &arena };
 	int bad = doc ? 0 : -1;
 
-	if (!doc || !format_as_of(incident, wall_ns, summary, sizeof(summary)))
-		return doc;
-	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
-	if (cw_incident_doc_is_over(incident))
+	say_age(incident, wall_ns, &summary);
+	if (summary.n || summary.is_incomplete) {
+		bad |= read_summary(incident, &seen);
+		cw_clause_append(&summary, &seen);
+		bad |= summary.is_incomplete;
+		bad |= bad ? 0 : cw_said_set(doc, "summary", &summary, CW_SAID_TEXT_MAX);
+	}
+	if (!bad && summary.n && cw_incident_doc_is_over(incident))
 		bad |= json_object_set_new(doc, "severity",
 					   json_string(cw_severity_name(CW_SEVERITY_NOTICE)));
+	cw_arena_fini(&arena);
 	return cw_json_finish(doc, bad);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "say/english.h"
 
 static const struct cw_op waiting_op = {
 	.kind = CW_OP_ALL_REDUCE,
@@ -128,15 +129,25 @@ static uint32_t *all_but_culprit(void)
 	return ranks;
 }
 
+static struct cw_arena arena;
+
+struct cw_clause fixture_said(const char *text)
+{
+	struct cw_clause clause = { .arena = &arena };
+
+	cw_say(&clause, text,
+	       (struct cw_arg){ .kind = CW_ARG_TEXT, .text = cw_arena_strdup(&arena, text) });
+	return clause;
+}
+
 /* The engine's allocations, except the parts that cw_verdict_fini() would free: see below. */
 void fixture_verdict(struct cw_verdict *ret)
 {
-	static struct cw_culprit culprit = { .rank = FIXTURE_CULPRIT,
-					     .reason = "outside NCCL, sleeps in pipe_read" };
+	static struct cw_culprit culprit = { .rank = FIXTURE_CULPRIT };
 	static struct cw_side sides[2];
 	static struct cw_wait chain[2];
 	static uint32_t culprit_index = FIXTURE_CULPRIT;
-	static const char *ruled_out[] = { "not a mismatch: all windows agree" };
+	static struct cw_clause ruled_out;
 
 	sides[0] = (struct cw_side){ .ranks = all_but_culprit(),
 				     .n_ranks = FIXTURE_RANKS - 1,
@@ -158,11 +169,24 @@ void fixture_verdict(struct cw_verdict *ret)
 		.n_sides = 2,
 		.chain = chain,
 		.n_chain = 2,
-		.ruled_out = (char **)ruled_out,
+		.ruled_out_said = &ruled_out,
 		.n_ruled_out = 1,
 	};
-	snprintf(ret->summary, sizeof(ret->summary),
-		 "rank 3 (node-a, pid 803) never reached all_reduce #42 on tp_group.");
+	culprit.said = fixture_said("outside NCCL, sleeps in pipe_read");
+	ruled_out = fixture_said("not a mismatch: all windows agree");
+	ret->said = (struct cw_clause){ .arena = &arena };
+	cw_say(&ret->said, never_reached,
+	       (struct cw_arg){ .kind = CW_ARG_PROCESS,
+				.process = { .label = FIXTURE_CULPRIT,
+					     .pid = 803,
+					     .host = "node-a",
+					     .pod = "",
+					     .pod_namespace = "" } },
+	       (struct cw_arg){ .kind = CW_ARG_CALL,
+				.call = { .kind = CW_OP_ALL_REDUCE, .seq = 42, .peer = -1 } },
+	       (struct cw_arg){ .kind = CW_ARG_COMM, .comm = { .name = "tp_group", .id = 7 } });
+	cw_say(&ret->said, end);
+	(void)cw_say_text(&ret->said, ret->summary, sizeof(ret->summary));
 }
 
 static const char culprit_evidence[] =

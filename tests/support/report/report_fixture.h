@@ -17,6 +17,9 @@ struct cw_snapshot *fixture_snapshot(void);
 /* Borrows nothing; free with cw_verdict_fini(). */
 void fixture_verdict(struct cw_verdict *ret);
 
+/* A clause that says this text from outside. It lives until the program ends. */
+struct cw_clause fixture_said(const char *text);
+
 extern const struct cw_incident_info fixture_info;
 
 /* collwatch.evidence/1 of the culprit and of a waiting rank */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "say/english.h"
+
 struct sb *b;
 struct cw_snapshot *snap;
 struct cw_verdict v;
@@ -46,6 +48,13 @@ void expect(unsigned verdict_class, const char *detail, const char *culprits, co
 		for (uint32_t i = 0; i < v.n_culprits; i++)
 			fprintf(stderr, "#   %s\n", v.culprits[i].reason);
 		for (uint32_t i = 0; i < v.n_ruled_out; i++)
-			fprintf(stderr, "#   not: %s\n", v.ruled_out[i]);
+			fprintf(stderr, "#   not: %s\n", ruled_out(i));
 	}
+}
+
+const char *ruled_out(uint32_t i)
+{
+	static char text[256];
+
+	return cw_say_text(&v.ruled_out_said[i], text, sizeof(text));
 }

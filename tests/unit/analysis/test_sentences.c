@@ -19,7 +19,7 @@ static void says(unsigned verdict_class, const char *sentence)
 	for (uint32_t i = 0; i < v.n_culprits; i++)
 		for_people(v.culprits[i].reason);
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		for_people(v.ruled_out[i]);
+		for_people(ruled_out(i));
 }
 
 static void again(void)
@@ -513,7 +513,7 @@ Test(sentences, of_makings_in_two_orders_that_others_wait_behind)
 					     "come to any."),
 			   "%s", v.summary);
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		cr_expect_null(strstr(v.ruled_out[i], "no deadlock"), "%s", v.ruled_out[i]);
+		cr_expect_null(strstr(ruled_out(i), "no deadlock"), "%s", ruled_out(i));
 }
 
 Test(sentences, of_an_init_that_all_are_in)

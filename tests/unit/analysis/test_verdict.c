@@ -241,7 +241,7 @@ Test(verdict, names_what_holds_a_rank_inside_of_the_making)
 static bool rules_out(const char *what)
 {
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		if (strstr(v.ruled_out[i], what))
+		if (strstr(ruled_out(i), what))
 			return true;
 	return false;
 }

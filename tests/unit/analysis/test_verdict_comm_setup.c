@@ -34,7 +34,7 @@ static void full_init(void)
 static bool has_ruled_out(const char *what)
 {
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		if (strstr(v.ruled_out[i], what))
+		if (strstr(ruled_out(i), what))
 			return true;
 	return false;
 }

@@ -209,7 +209,7 @@ static void teardown(void)
 	cw_snapshot_free(snap);
 }
 
-static struct cw_culprit culprit = { .rank = 1, .reason = "outside" };
+static struct cw_culprit culprit = { .rank = 1 };
 static uint32_t victim = 0;
 
 static struct cw_verdict verdict(uint32_t verdict_class)

@@ -322,7 +322,7 @@ Test(incident_doc, survives_indices_that_point_nowhere_and_text_that_is_not_utf8
 	v.chain[0].waits_for = CW_SNAP_NONE;
 	v.chain[1].comm = CW_SNAP_NONE;
 	v.comm = CW_SNAP_NONE;
-	strcpy(v.summary, "caf\xe9");
+	v.said = fixture_said("caf\xe9");
 	doc = cw_incident_doc(snap, &v, &fixture_info);
 	cr_assert_not_null(doc);
 	cr_assert(json_is_null(json_object_get(doc, "where")));

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/doc/said_doc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "model/rankset.h"
+#include "model/verdict_types.h"
+#include "report/json_util.h"
+#include "say/english.h"
+
+/* A document is untrusted: deeper clauses, and sets of more ranks, are none of ours. */
+#define MAX_DEPTH 8u
+#define MAX_RANKS 1048576u
+#define MAX_SAID 256u
+
+/* ---- writing ---- */
+
+static json_t *clause_doc(const struct cw_clause *clause);
+
+static json_t *ranks_doc(const struct cw_arg *arg)
+{
+	_cleanup_(freep) char *set = NULL;
+	json_t *doc = json_object();
+	int bad = 0;
+
+	if (arg->ranks.labels) {
+		set = cw_rankset_format_alloc(arg->ranks.labels, arg->ranks.n);
+		bad |= !set;
+	}
+	bad |= json_object_set_new(doc, "ranks", cw_json_text(set));
+	bad |= json_object_set_new(doc, "count", json_integer(arg->ranks.n));
+	if (arg->ranks.is_rest)
+		bad |= json_object_set_new(doc, "is_rest", json_true());
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *process_doc(const struct cw_arg *arg)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "rank", json_integer(arg->process.label));
+	bad |= json_object_set_new(doc, "host", cw_json_text(arg->process.host));
+	bad |= json_object_set_new(doc, "pid", json_integer(arg->process.pid));
+	if (*arg->process.pod) {
+		bad |= json_object_set_new(doc, "pod", cw_json_text(arg->process.pod));
+		bad |= json_object_set_new(doc, "pod_namespace",
+					   cw_json_text(arg->process.pod_namespace));
+		bad |= json_object_set_new(doc, "own_pid", json_integer(arg->process.own_pid));
+	}
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *call_doc(const struct cw_arg *arg)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(
+		doc, "call",
+		arg->call.is_unknown ? json_null() : json_string(cw_op_kind_name(arg->call.kind)));
+	bad |= json_object_set_new(doc, "seq", cw_json_u64(arg->call.seq));
+	if (arg->call.peer >= 0)
+		bad |= json_object_set_new(doc, arg->call.is_comm_rank ? "comm_peer" : "peer",
+					   json_integer(arg->call.peer));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *op_doc(const struct cw_op *op)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "op", json_string(cw_op_kind_name(op->kind)));
+	bad |= json_object_set_new(
+		doc, "seq", cw_json_u64(cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq));
+	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
+	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
+	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(op->redop)));
+	bad |= json_object_set_new(doc, "root", json_integer(op->root));
+	bad |= json_object_set_new(doc, "peer", json_integer(op->peer));
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *duration_doc(const struct cw_arg *arg)
+{
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(
+		doc, "ns", arg->duration.is_unknown ? json_null() : json_integer(arg->duration.ns));
+	if (arg->duration.is_less)
+		bad |= json_object_set_new(doc, "is_less", json_true());
+	return cw_json_finish(doc, bad);
+}
+
+/* The keys are those of the documents' other parts, so that --anonymise knows which are names. */
+static json_t *arg_doc(const struct cw_arg *arg)
+{
+	switch (arg->kind) {
+	case CW_ARG_RANKS:
+		return ranks_doc(arg);
+	case CW_ARG_PROCESS:
+		return process_doc(arg);
+	case CW_ARG_CALL:
+		return call_doc(arg);
+	case CW_ARG_OP:
+		return op_doc(&arg->op);
+	case CW_ARG_DURATION:
+		return duration_doc(arg);
+	case CW_ARG_HOST:
+		return json_pack("{s:o}", "host", cw_json_text(arg->text));
+	case CW_ARG_COMM:
+		return json_pack("{s:o, s:o}", "comm", cw_json_hex(arg->comm.id), "comm_name",
+				 cw_json_text(arg->comm.name));
+	case CW_ARG_ERROR:
+		return json_pack("{s:i, s:o}", "result", arg->error.result, "text",
+				 cw_json_text(arg->error.text));
+	case CW_ARG_COUNT:
+		return json_pack("{s:o}", "count", cw_json_u64(arg->count));
+	case CW_ARG_NUMBER:
+		return json_pack("{s:i}", "number", arg->number);
+	case CW_ARG_SIGNAL:
+		return json_pack("{s:i}", "signal", arg->number);
+	case CW_ARG_VERSION:
+		return json_pack("{s:i}", "nccl_version", (int)arg->version);
+	case CW_ARG_DETAIL:
+		return json_pack("{s:s}", "detail", cw_detail_name((unsigned)arg->number));
+	case CW_ARG_DTYPE:
+		return json_pack("{s:s}", "dtype", cw_dtype_name((unsigned)arg->number));
+	case CW_ARG_REDOP:
+		return json_pack("{s:s}", "redop", cw_redop_name((unsigned)arg->number));
+	case CW_ARG_TEXT:
+		return json_pack("{s:o}", "text", cw_json_text(arg->text));
+	case CW_ARG_CLAUSE:
+		return json_pack("{s:o}", "said", clause_doc(arg->clause));
+	default:
+		return NULL;
+	}
+}
+
+static json_t *clause_doc(const struct cw_clause *clause)
+{
+	json_t *list = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < clause->n; i++) {
+		const struct cw_said *said = &clause->said[i];
+		json_t *args = json_array();
+
+		for (uint32_t k = 0; k < said->n_args; k++)
+			bad |= json_array_append_new(args, arg_doc(&said->args[k]));
+		bad |= json_array_append_new(list,
+					     json_pack("{s:s, s:o}", "saying",
+						       cw_saying_name(said->saying), "args", args));
+	}
+	return cw_json_finish(list, bad);
+}
+
+json_t *cw_said_doc(const struct cw_clause *clause)
+{
+	return clause_doc(clause);
+}
+
+int cw_said_set(json_t *object, const char *key, const struct cw_clause *clause, size_t len)
+{
+	char text[CW_SAID_TEXT_MAX], said_key[64];
+	int bad = 0;
+
+	(void)snprintf(said_key, sizeof(said_key), "%s" CW_SAID_SUFFIX, key);
+	bad |= json_object_set_new(
+		object, key,
+		cw_json_text(cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text))));
+	bad |= json_object_set_new(object, said_key, cw_said_doc(clause));
+	return bad ? -1 : 0;
+}
+
+/* ---- reading ---- */
+
+static int read_clause(const json_t *list, unsigned depth, struct cw_clause *clause);
+
+static const char *kept(struct cw_arena *arena, const json_t *doc, const char *key)
+{
+	const char *copy = cw_arena_strdup(arena, cw_json_str(doc, key, ""));
+
+	return copy ? copy : "";
+}
+
+static int32_t read_i32(const json_t *doc, const char *key, int32_t otherwise)
+{
+	json_int_t value = cw_json_int(doc, key, otherwise);
+
+	return value >= INT32_MIN && value <= INT32_MAX ? (int32_t)value : otherwise;
+}
+
+static uint64_t read_u64(const json_t *doc, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)cw_json_read_u64(json_object_get(doc, key), &value);
+	return value;
+}
+
+static int read_ranks(const json_t *doc, struct cw_arena *arena, struct cw_arg *arg)
+{
+	const char *set = json_string_value(json_object_get(doc, "ranks"));
+	json_int_t n = cw_json_int(doc, "count", -1);
+	_cleanup_(freep) int32_t *parsed = NULL;
+	int32_t *labels;
+	size_t n_parsed;
+	int r;
+
+	if (n < 0 || n > MAX_RANKS)
+		return -EINVAL;
+	arg->ranks.n = (uint32_t)n;
+	arg->ranks.is_rest = json_is_true(json_object_get(doc, "is_rest"));
+	if (!set)
+		return 0;
+	r = cw_rankset_parse(set, (size_t)n, &parsed, &n_parsed);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EINVAL;
+	labels = cw_arena_new_array(arena, int32_t, (size_t)n ? (size_t)n : 1);
+	if (!labels)
+		return -ENOMEM;
+	/* The set leaves out ranks without number and names a rank once. */
+	for (size_t i = 0; i < (size_t)n; i++)
+		labels[i] = i < n_parsed ? parsed[i] : -1;
+	arg->ranks.labels = labels;
+	return 0;
+}
+
+/* -1 = no number of an op's kind under this key */
+static int read_kind(const json_t *doc, const char *key)
+{
+	const char *name = json_string_value(json_object_get(doc, key));
+
+	return name ? cw_op_kind_from_name(name) : -1;
+}
+
+static int read_call(const json_t *doc, struct cw_arg *arg)
+{
+	int kind = read_kind(doc, "call");
+
+	arg->call.is_unknown = json_is_null(json_object_get(doc, "call"));
+	if (kind < 0 && !arg->call.is_unknown)
+		return -EINVAL;
+	arg->call.kind = kind < 0 ? CW_OP_NONE : (uint8_t)kind;
+	arg->call.seq = read_u64(doc, "seq");
+	arg->call.is_comm_rank = json_object_get(doc, "comm_peer");
+	arg->call.peer = read_i32(doc, arg->call.is_comm_rank ? "comm_peer" : "peer", -1);
+	return 0;
+}
+
+#define UNKNOWN_NUMBER 254 /* no type or operator has it */
+
+static int32_t read_dtype(const json_t *doc)
+{
+	int value = cw_dtype_from_name(cw_json_str(doc, "dtype", ""));
+
+	return value < 0 ? UNKNOWN_NUMBER : value;
+}
+
+static int32_t read_redop(const json_t *doc)
+{
+	int value = cw_redop_from_name(cw_json_str(doc, "redop", ""));
+
+	return value < 0 ? UNKNOWN_NUMBER : value;
+}
+
+static int read_op(const json_t *doc, struct cw_arg *arg)
+{
+	int kind = read_kind(doc, "op");
+
+	if (kind < 0)
+		return -EINVAL;
+	arg->op = (struct cw_op){ .kind = (uint8_t)kind };
+	arg->op.coll_seq = arg->op.p2p_seq = read_u64(doc, "seq");
+	arg->op.count = read_u64(doc, "count");
+	arg->op.dtype = (uint8_t)read_dtype(doc);
+	arg->op.redop = (uint8_t)read_redop(doc);
+	arg->op.root = read_i32(doc, "root", CW_PEER_NONE);
+	arg->op.peer = read_i32(doc, "peer", CW_PEER_NONE);
+	return 0;
+}
+
+static int read_nested(const json_t *doc, unsigned depth, struct cw_arena *arena,
+		       struct cw_arg *arg)
+{
+	struct cw_clause *nested = cw_arena_new(arena, struct cw_clause);
+
+	if (!nested)
+		return -ENOMEM;
+	nested->arena = arena;
+	arg->clause = nested;
+	return read_clause(json_object_get(doc, "said"), depth + 1, nested);
+}
+
+static int read_detail(const json_t *doc, struct cw_arg *arg)
+{
+	arg->number = cw_detail_from_name(cw_json_str(doc, "detail", "?"));
+	return arg->number < 0 ? -EINVAL : 0;
+}
+
+/* A row's 'W' is a process if the argument has a pid, else a rank set. */
+static enum cw_arg_kind kind_of(char row, const json_t *doc)
+{
+	if (row == 'W')
+		return json_object_get(doc, "pid") ? CW_ARG_PROCESS : CW_ARG_RANKS;
+	return (enum cw_arg_kind)row;
+}
+
+static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_arena *arena,
+		    struct cw_arg *arg)
+{
+	*arg = (struct cw_arg){ .kind = (uint8_t)kind_of(row, doc) };
+	if (!json_is_object(doc))
+		return -EINVAL;
+	switch (arg->kind) {
+	case CW_ARG_RANKS:
+		return read_ranks(doc, arena, arg);
+	case CW_ARG_PROCESS:
+		arg->process.label = read_i32(doc, "rank", -1);
+		arg->process.pid = read_i32(doc, "pid", 0);
+		arg->process.own_pid = read_i32(doc, "own_pid", 0);
+		arg->process.host = kept(arena, doc, "host");
+		arg->process.pod = kept(arena, doc, "pod");
+		arg->process.pod_namespace = kept(arena, doc, "pod_namespace");
+		return 0;
+	case CW_ARG_CALL:
+		return read_call(doc, arg);
+	case CW_ARG_OP:
+		return read_op(doc, arg);
+	case CW_ARG_DURATION:
+		arg->duration.is_unknown = json_is_null(json_object_get(doc, "ns"));
+		arg->duration.is_less = json_is_true(json_object_get(doc, "is_less"));
+		arg->duration.ns = cw_json_int(doc, "ns", 0);
+		return 0;
+	case CW_ARG_HOST:
+		arg->text = kept(arena, doc, "host");
+		return 0;
+	case CW_ARG_COMM:
+		arg->comm.id = read_u64(doc, "comm");
+		arg->comm.name = kept(arena, doc, "comm_name");
+		return 0;
+	case CW_ARG_ERROR:
+		arg->error.result = read_i32(doc, "result", 0);
+		arg->error.text = kept(arena, doc, "text");
+		return 0;
+	case CW_ARG_COUNT:
+		arg->count = read_u64(doc, "count");
+		return 0;
+	case CW_ARG_NUMBER:
+		arg->number = read_i32(doc, "number", 0);
+		return 0;
+	case CW_ARG_SIGNAL:
+		arg->number = read_i32(doc, "signal", 0);
+		return 0;
+	case CW_ARG_VERSION:
+		arg->version = (uint32_t)read_i32(doc, "nccl_version", 0);
+		return 0;
+	case CW_ARG_DETAIL:
+		return read_detail(doc, arg);
+	case CW_ARG_DTYPE:
+		arg->number = read_dtype(doc);
+		return 0;
+	case CW_ARG_REDOP:
+		arg->number = read_redop(doc);
+		return 0;
+	case CW_ARG_TEXT:
+		arg->text = kept(arena, doc, "text");
+		return 0;
+	default:
+		return read_nested(doc, depth, arena, arg);
+	}
+}
+
+#define ARGS_MAX 9u /* as many as a template can name */
+
+static int read_said(const json_t *doc, unsigned depth, struct cw_clause *clause)
+{
+	const json_t *args = json_object_get(doc, "args");
+	int saying = cw_saying_from_name(cw_json_str(doc, "saying", ""));
+	struct cw_arg list[ARGS_MAX];
+	const char *rows;
+	int r = 0;
+
+	if (!json_is_array(args))
+		return -EINVAL;
+	if (saying < 0)
+		return -ENOENT;
+	rows = cw_saying_args((enum cw_saying)saying);
+	if (json_array_size(args) != strlen(rows))
+		return -ENOENT;
+	for (size_t i = 0; rows[i] && r == 0; i++)
+		r = read_arg(json_array_get(args, i), rows[i], depth, clause->arena, &list[i]);
+	if (r == 0)
+		cw_clause_add(clause, (enum cw_saying)saying, list, (uint32_t)strlen(rows));
+	return r;
+}
+
+static int read_clause(const json_t *list, unsigned depth, struct cw_clause *clause)
+{
+	const json_t *doc;
+	size_t i;
+	int r = 0;
+
+	if (!json_is_array(list) || depth > MAX_DEPTH || json_array_size(list) > MAX_SAID)
+		return -EINVAL;
+	json_array_foreach (list, i, doc) {
+		r = read_said(doc, depth, clause);
+		if (r < 0)
+			return r;
+	}
+	return clause->is_incomplete ? -ENOMEM : 0;
+}
+
+int cw_said_read(const json_t *list, struct cw_clause *clause)
+{
+	struct cw_clause read = { .arena = clause->arena };
+	int r = read_clause(list, 0, &read);
+
+	if (r == 0)
+		*clause = read;
+	return r;
+}
