@@ -356,6 +356,14 @@ struct document_hash {
 	uint64_t facts, words;
 };
 
+/* The sayings of a text are the text once more. */
+static bool is_said(const char *key)
+{
+	size_t n = strlen(key), suffix = strlen(CW_SAID_SUFFIX);
+
+	return n > suffix && strcmp(key + n - suffix, CW_SAID_SUFFIX) == 0;
+}
+
 /* A text with blanks in it is for people. */
 static void hash_string(const char *text, struct document_hash *h)
 {
@@ -381,6 +389,8 @@ static void hash_json(const json_t *j, struct document_hash *h)
 			hash_json(value, h);
 	} else if (json_is_object(j)) {
 		json_object_foreach ((json_t *)j, key, value) {
+			if (is_said(key))
+				continue;
 			h->facts = hash_on(h->facts, key, strlen(key) + 1);
 			hash_json(value, h);
 		}

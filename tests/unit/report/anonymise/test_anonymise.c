@@ -171,3 +171,41 @@ Test(anonymise, text_that_is_almost_an_address_takes_no_longer, .timeout = 60)
 	json_decref(doc);
 	free(text);
 }
+
+/* Any word of ours may be somebody's host, and any host's name must not show in our sentences. */
+Test(anonymise, sentences_do_not_depend_on_names)
+{
+	static const char *const hosts[] = {
+		"storage", "rank", "ranks", "never",      "node",
+		"leader",  "pid",  "tp",    "all_reduce", "zorgle-17"
+	};
+	const char *const format =
+		"{\"culprits\":[{\"host\":\"%s\"}],\"summary\":\"rank 3 (%s, pid 812) never reached "
+		"all_reduce #31 on tp\",\"summary_said\":[{\"saying\":\"never_reached\",\"args\":[{"
+		"\"rank\":3,\"host\":\"%s\",\"pid\":812},{\"call\":\"all_reduce\",\"seq\":31},{"
+		"\"comm\":\"0x7\",\"comm_name\":\"%s\"}]}]}";
+	char text[1024];
+
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+		(void)snprintf(text, sizeof(text), format, hosts[i], hosts[i], hosts[i], "world");
+		EXPECT(text,
+		       "{\"culprits\":[{\"host\":\"node-1\"}],\"summary\":\"rank 3 (node-1, pid "
+		       "812) never reached all_reduce #31 on world\",\"summary_said\":[{\"saying\":"
+		       "\"never_reached\",\"args\":[{\"rank\":3,\"host\":\"node-1\",\"pid\":812},{"
+		       "\"call\":\"all_reduce\",\"seq\":31},{\"comm\":\"0x0000000000000007\","
+		       "\"comm_name\":\"world\"}]}]}");
+	}
+}
+
+/* A list of sentences has a list of sayings; one that we do not know loses its strange words. */
+Test(anonymise, sayings_of_a_later_version_hide_their_names_too)
+{
+	EXPECT("{\"host\":\"gpu17\",\"ruled_out\":[\"no gpu17\",\"all zorgle\"],"
+	       "\"ruled_out_said\":[[{\"saying\":\"node_silent\",\"args\":[{\"host\":\"gpu17\"},{"
+	       "\"ranks\":\"0\",\"count\":1}]}],[{\"saying\":\"zorgle\",\"args\":[{\"host\":"
+	       "\"gpu17\"}]}]]}",
+	       "{\"host\":\"node-1\",\"ruled_out\":[\"node-1 (rank 0) has stopped reporting\",\"all "
+	       "name-1\"],\"ruled_out_said\":[[{\"saying\":\"node_silent\",\"args\":[{\"host\":"
+	       "\"node-1\"},{\"ranks\":\"0\",\"count\":1}]}],[{\"saying\":\"name-1\",\"args\":[{"
+	       "\"host\":\"node-1\"}]}]]}");
+}
