@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "proto/codec.h"
+#include "report/doc/said_doc.h"
 
 #define TEXT_MAX 8192
 /* Far more than there are pairs of nodes, kinds of beats and jobs. */
