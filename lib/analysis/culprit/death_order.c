@@ -8,15 +8,18 @@
 #include "model/nccl_result.h"
 #include "record/record_layout.h"
 
+/* An end comes surely before another on the same node if it is this much earlier. */
 #define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
+/* The same for ends on two nodes, whose clocks differ. */
 #define SURELY_BEFORE_ELSEWHERE_NS (INT64_C(1) * 1000000000)
 /*
- * The kernel's word is of the moment at which an end begins, a pidfd's of that at which it is over:
- * with gigabytes of memory and a GPU to be given back, seconds later.
+ * The same if the kernel's events date one end and a pidfd the other. The kernel dates the
+ * beginning of an end, a pidfd its completion. If gigabytes of memory and a GPU have to be
+ * released, that is seconds later.
  */
 #define SURELY_BEFORE_UNALIKE_NS (INT64_C(5) * 1000000000)
 
-/* When a rank's part was over, and whether that is the word of a pidfd alone. */
+/* The time at which a rank's part was over, and whether only a pidfd dates it. */
 struct end {
 	const struct cw_snap_rank *r;
 	int64_t ns; /* 0 = not known */
@@ -35,6 +38,7 @@ static struct end end_of_call(const struct cw_snap_rank *r, int64_t ns)
 	return (struct end){ .r = r, .ns = ns };
 }
 
+/* True if end `a` came surely before end `b`. */
 static bool is_before(const struct end *a, const struct end *b)
 {
 	int64_t surely_ns =
@@ -42,7 +46,7 @@ static bool is_before(const struct end *a, const struct end *b)
 
 	if (a->is_late_word != b->is_late_word)
 		surely_ns = SURELY_BEFORE_UNALIKE_NS;
-	/* Instants are untrusted: unsigned, they cannot overflow. */
+	/* Times are untrusted: unsigned differences cannot overflow. */
 	return b->ns > a->ns && (uint64_t)b->ns - (uint64_t)a->ns >= (uint64_t)surely_ns;
 }
 
@@ -53,20 +57,13 @@ bool death_order_is_before(const struct cw_snap_rank *a, const struct cw_snap_ra
 	return is_before(&first, &second);
 }
 
-static bool failed_before(const struct cw_snap_rank *a, int64_t failed_ns,
-			  const struct cw_snap_rank *b)
-{
-	struct end first = end_of_call(a, failed_ns), second = end_of_rank(b);
-
-	return failed_ns && is_before(&first, &second);
-}
-
-/* Of a comm's members, the one that ended first without an error of NCCL's before. */
+/* The member of a comm that ended first, of those without an earlier error from NCCL. */
 struct first_death {
 	bool is_known;
 	uint32_t rank; /* CW_SNAP_NONE = none ended */
 };
 
+/* Returns the rank of the first death among the gate's comm, and keeps it for the next question. */
 static uint32_t first_death(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -90,32 +87,27 @@ static uint32_t first_death(const struct engine_context *s, const struct gate *g
 	return first->rank;
 }
 
-/* What a program does wrong by itself; all else NCCL may report where a peer is gone. */
-static bool is_own_result(int32_t result)
-{
-	return result == CW_NCCL_INVALID_ARGUMENT || result == CW_NCCL_INVALID_USAGE ||
-	       result == CW_NCCL_UNHANDLED_CUDA_ERROR;
-}
-
 bool death_order_is_own_failure(const struct engine_context *s, uint32_t gate, uint32_t rank,
 				const struct failed_call *call)
 {
+	const struct cw_snap_rank *ranks = s->snap->ranks;
+	struct end failure = end_of_call(&ranks[rank], call->ns), death;
 	uint32_t dead;
 
 	if (call->result == CW_NCCL_REMOTE_ERROR || s->has_lost_peer[rank])
 		return false;
-	dead = is_own_result(call->result) ? CW_SNAP_NONE : first_death(s, &s->g.gates[gate]);
-	return dead == CW_SNAP_NONE ||
-	       cw_snap_rank_shares_process(&s->snap->ranks[dead], &s->snap->ranks[rank]) ||
-	       failed_before(&s->snap->ranks[rank], call->ns, &s->snap->ranks[dead]);
+	/* The program causes these itself. NCCL may return any other result after a peer's end. */
+	if (call->result == CW_NCCL_INVALID_ARGUMENT || call->result == CW_NCCL_INVALID_USAGE ||
+	    call->result == CW_NCCL_UNHANDLED_CUDA_ERROR)
+		return true;
+	dead = first_death(s, &s->g.gates[gate]);
+	if (dead == CW_SNAP_NONE || cw_snap_rank_shares_process(&ranks[dead], &ranks[rank]))
+		return true;
+	death = end_of_rank(&ranks[dead]);
+	return call->ns && is_before(&failure, &death);
 }
 
-static bool is_end(const struct finding *f)
-{
-	return (f->verdict_class == CW_CLASS_PROCESS_DEAD || f->has_failed) &&
-	       f->rank != CW_SNAP_NONE;
-}
-
+/* Returns the end of the finding's rank: its failed call if we know the time, else its process. */
 static struct end end_of(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[f->rank];
@@ -124,25 +116,27 @@ static struct end end_of(const struct engine_context *s, const struct finding *f
 }
 
 /*
- * The part of the job that the end matters to; CW_SNAP_NONE = it is none, or its instant is not
- * known.
+ * Returns the independent part of the job that the finding's end belongs to; CW_SNAP_NONE = the
+ * finding is no end, or its time is not known.
  */
 static uint32_t part_of(const struct engine_context *s,
 			const struct independent_groups *independent_groups,
 			const struct finding *f)
 {
-	if (!is_end(f) || !end_of(s, f).ns)
+	if ((f->verdict_class != CW_CLASS_PROCESS_DEAD && !f->has_failed) ||
+	    f->rank == CW_SNAP_NONE || !end_of(s, f).ns)
 		return CW_SNAP_NONE;
 	return independent_groups_find(independent_groups, &s->g, f);
 }
 
-/* Somebody's signal ended it, and that one ended as well: what it died of came after. */
+/* True if a signal of the other rank's process ended the rank. */
 static bool was_sent_by(const struct cw_snap_rank *r, const struct cw_snap_rank *sender)
 {
 	return r->end_by == CW_END_BY_PROCESS && r->end_sender && r->node == sender->node &&
 	       r->end_sender == sender->pid;
 }
 
+/* True if the sender of the signal that ended this rank ended as well, and not surely later. */
 static bool has_sender_among(const struct engine_context *s,
 			     const struct independent_groups *independent_groups,
 			     const struct finding *f)
@@ -164,30 +158,7 @@ static bool has_sender_among(const struct engine_context *s,
 	return false;
 }
 
-/*
- * NCCL had told it that a peer is gone, on a communicator that it still had. A system error of a
- * call may be its own: no descriptor, no shared memory.
- */
-static bool knows_of_loss(const struct cw_snap_member *m)
-{
-	if (m->state == CW_COMM_ABORTED || m->state == CW_COMM_DESTROYED ||
-	    m->state == CW_COMM_REVOKED || m->state == CW_COMM_FAILED)
-		return false;
-	return cw_result_is_lost_peer(m->async_error) || m->last_result == CW_NCCL_REMOTE_ERROR;
-}
-
-/* A fault, or memory that ran out, follows from nobody's loss. */
-static bool is_own_fault(const struct cw_snap_rank *r)
-{
-	const struct cw_ending end = { .liveness = r->liveness,
-				       .exit_code = r->exit_code,
-				       .term_signal = r->term_signal };
-
-	return r->flags & CW_RANKF_OOM_KILLED ||
-	       (cw_ending_is_fault(&end) && r->term_signal != SIGABRT);
-}
-
-/* What one rank of a process is told, its process is. */
+/* A peer's loss that one rank of a process knows of is known to the whole process. */
 static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
 {
 	for (uint32_t i = 1; i < snap->n_ranks; i++)
@@ -200,7 +171,12 @@ static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
 			has_lost_peer[i - 1] = true;
 }
 
-/* Who had lost a peer need not have ended by its own fault. */
+/*
+ * Notes the ranks that NCCL told, on a communicator that they still had, that a peer is gone. Such
+ * a rank may have ended because of this loss, unless it had a fault or ran out of memory: these
+ * follow from no loss. A system error of a call is no sign of a loss: the rank itself may lack
+ * descriptors or shared memory.
+ */
 int death_order_note_losses(struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -212,24 +188,40 @@ int death_order_note_losses(struct engine_context *s)
 	for (uint32_t c = 0; c < snap->n_comms; c++)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
+			const struct cw_snap_rank *r =
+				member->rank == CW_SNAP_NONE ? NULL : &snap->ranks[member->rank];
+			struct cw_ending end;
+			bool is_own_fault;
 
-			if (member->rank != CW_SNAP_NONE && knows_of_loss(member) &&
-			    !is_own_fault(&snap->ranks[member->rank]))
+			if (!r || member->state == CW_COMM_ABORTED ||
+			    member->state == CW_COMM_DESTROYED ||
+			    member->state == CW_COMM_REVOKED || member->state == CW_COMM_FAILED)
+				continue;
+			if (!cw_result_is_lost_peer(member->async_error) &&
+			    member->last_result != CW_NCCL_REMOTE_ERROR)
+				continue;
+			end = (struct cw_ending){ .liveness = r->liveness,
+						  .exit_code = r->exit_code,
+						  .term_signal = r->term_signal };
+			is_own_fault = (r->flags & CW_RANKF_OOM_KILLED) ||
+				       (cw_ending_is_fault(&end) && r->term_signal != SIGABRT);
+			if (!is_own_fault)
 				s->has_lost_peer[member->rank] = true;
 		}
 	share_losses(snap, s->has_lost_peer);
 	return 0;
 }
 
-/* It may have followed from a loss: so NCCL had told the rank, or so its call's error reads. */
+/* True if the end may follow from a peer's loss, by NCCL's report or by the failed call's error. */
 static bool may_follow(const struct engine_context *s, const struct finding *f)
 {
 	return s->has_lost_peer[f->rank] || (f->has_failed && f->is_late);
 }
 
 /*
- * Of each part the first to end, or with `earliest`, of those that time does not tell from it, the
- * first that knew of no lost peer. Findings by part; NULL = none.
+ * Finds the first end of each part. With `earliest`, finds the first of those ends that are not
+ * surely later than the part's earliest and that do not follow from a loss. first[] has a finding
+ * per part; NULL = none.
  */
 static void find_first(const struct engine_context *s,
 		       const struct independent_groups *independent_groups,
@@ -255,6 +247,10 @@ static void find_first(const struct engine_context *s,
 	}
 }
 
+/*
+ * Marks an end as late if it came surely after its part's first end, a signal from that rank caused
+ * it, it may follow from a loss while another end does not, or its signal's sender ended, too.
+ */
 int death_order_mark(struct engine_context *s, const struct independent_groups *independent_groups)
 {
 	size_t n_parts = (size_t)s->g.n_ranks + s->g.n_gates;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In this order, since each step needs the one before: who waits upstream of the finding
- * (victims), what else these wait for (related findings), who is to blame, then the victims again
- * without the culprits; other answers, the sides of the call in question, and a chain of waits to
- * show it by.
+ * The steps follow each other, because each needs the one before. We find the victims upstream of
+ * the finding, the other findings that these wait for, and the culprits. Then we find the victims
+ * again without the culprits, other possible answers, the sides of the call, and a chain of waits
+ * as an example.
  *
- * Whom the class blames is one function each: blame_*.
+ * Each way to find culprits is one function: blame_*.
  */
 #include "analysis/culprit/diagnosis.h"
 
@@ -20,17 +20,16 @@
 #include "analysis/culprit/consequence.h"
 #include "analysis/culprit/same_process.h"
 
-/* Waits this much younger than the oldest are of the same event. */
-#define SAME_EVENT_NS (INT64_C(1) * 1000000000)
-
 static bool is_rank_node(const struct diagnosis *diag, uint32_t node)
 {
 	return node < diag->s->g.n_ranks;
 }
 
-/* ---- victims: everybody upstream ---- */
+/* ---- victims: all ranks upstream ---- */
 
-/* The nodes whose trouble the finding is. */
+/*
+ * Lists the nodes of the graph at which the finding's trouble is; its victims are upstream of them.
+ */
 static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t *ret_n)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -41,7 +40,7 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 	if (!nodes)
 		return -ENOMEM;
 	if (f->messages) {
-		; /* nobody waits for one */
+		; /* no rank waits for a message */
 	} else if (f->verdict_class == CW_CLASS_MISMATCH && !f->setup) {
 		const struct alignment *al = &diag->s->alignments[f->comm];
 
@@ -67,7 +66,7 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 	return 0;
 }
 
-/* Upstream must have been searched. */
+/* Lists the ranks that wait upstream and are no culprits. The search must be done. */
 static int list_victims(struct diagnosis *diag)
 {
 	const struct upstream *up = &diag->s->up;
@@ -101,6 +100,7 @@ static int search_upstream(struct diagnosis *diag)
 
 /* ---- culprits ---- */
 
+/* Makes these ranks the culprits, each once, in the order of their labels. Sorts `ranks`. */
 static int set_culprits(struct diagnosis *diag, uint32_t *ranks, uint32_t n)
 {
 	struct cw_verdict *v = diag->v;
@@ -123,7 +123,7 @@ uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < al->n_sides; i++) {
-		/* The side of those that have not entered it is to blame for nothing yet. */
+		/* Members that have not entered the call are not to blame yet. */
 		if ((al->knows_call && !al->sides[i].has_op) || i == al->majority)
 			continue;
 		memcpy(&ranks[n], al->sides[i].ranks, al->sides[i].n_ranks * sizeof(*ranks));
@@ -141,8 +141,8 @@ static int blame_minority(struct diagnosis *diag)
 }
 
 /*
- * The two comms of a cycle of collectives, each by the earliest of its calls in it; false = it is
- * another kind.
+ * True if the cycle has only collectives of two comms. gates[] are then the cycle's earliest calls
+ * of the two.
  */
 static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint32_t gates[2])
 {
@@ -168,24 +168,9 @@ static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint3
 }
 
 /*
- * Without another order there is no cycle: where all known ones are the same, it is in the cycle
- * that somebody has it whose is not known. As few must be meant, else nobody in particular is.
+ * Blames the ranks that made the two calls in another order than most did. *ret_done is false if we
+ * do not know the order of any rank, or find no culprit by it.
  */
-static uint32_t list_unseen(const struct diagnosis *diag, const struct call_order_vote *vote,
-			    uint32_t *ranks)
-{
-	const struct waitgraph *g = &diag->s->g;
-	uint32_t component = g->component[diag->main->node], n = 0;
-
-	if (vote->n[CALL_ORDER_A] && vote->n[CALL_ORDER_B])
-		return 0;
-	for (uint32_t r = 0; r < g->n_ranks; r++)
-		if (vote->is_unseen[r] && g->component[r] == component)
-			ranks[n++] = r;
-	return n < vote->n[CALL_ORDER_A] + vote->n[CALL_ORDER_B] ? n : 0;
-}
-
-/* By the order in which ranks made the two calls: those whose order is not the usual one. */
 static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *ret_done)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -210,8 +195,16 @@ static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *re
 		    (tie || vote.of[r] != usual))
 			ranks[n++] = r;
 	}
-	if (!n) {
-		n = list_unseen(diag, &vote, ranks);
+	/*
+	 * A cycle needs two orders. If all known orders are the same, some rank of the cycle with
+	 * an unknown order has the other one. We blame such ranks if they are the minority.
+	 */
+	if (!n && (!vote.n[CALL_ORDER_A] || !vote.n[CALL_ORDER_B])) {
+		for (uint32_t r = 0; r < g->n_ranks; r++)
+			if (vote.is_unseen[r] && g->component[r] == g->component[diag->main->node])
+				ranks[n++] = r;
+		if (n >= vote.n[CALL_ORDER_A] + vote.n[CALL_ORDER_B])
+			n = 0;
 		if (n > 1)
 			diag->order_allows = CW_CONFIDENCE_POSSIBLE;
 	}
@@ -220,9 +213,9 @@ static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *re
 }
 
 /*
- * Where the order of calls does not tell, the odd ones are those that do not stand where most do of
- * those who had the choice: so it is in an inversion of order in which nobody gets out early. Else
- * the cycle itself is all that can be said.
+ * Blames the odd ranks of a cycle: by the order of calls, if that tells. Otherwise most ranks that
+ * had the choice wait at one gate, and the odd ranks do not. This holds for an inversion of order
+ * in which no rank gets out early. If no gate has the most, the whole cycle is to blame.
  */
 static int blame_cycle(struct diagnosis *diag)
 {
@@ -254,7 +247,7 @@ static int blame_cycle(struct diagnosis *diag)
 	}
 	if (tie && call_order_pivots(diag->s, component, &pivots, &n_pivots) < 0)
 		return -ENOMEM;
-	/* Some only stand in between; which of several others it was is not told by that. */
+	/* The other ranks only stand between the pivots. We do not know which pivot is wrong. */
 	if (n_pivots > 1 && n_pivots < g->ranks_in[component])
 		diag->order_allows = CW_CONFIDENCE_POSSIBLE;
 	if (n_pivots)
@@ -272,6 +265,7 @@ static int blame_cycle(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+/* Blames all ranks of the culprit's node. */
 static int blame_node(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -286,37 +280,25 @@ static int blame_node(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
-/* Others in the same plight, waited for by some of the same ranks for about as long. */
+/* True if the related finding is the same trouble: its rank is a culprit, too. */
 static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 {
 	const struct finding *m = diag->main;
-	int64_t slack = (diag->s->snap->now_ns - m->since_ns) / 2;
 
 	if (f->verdict_class != m->verdict_class || f->rank == CW_SNAP_NONE)
 		return false;
 	if (f->is_late && !m->is_late)
 		return false;
-	/* Who has not come yet is no party to an error. */
+	/* A rank that has not come yet has no part in another rank's error. */
 	if (f->verdict_class == CW_CLASS_INIT_STUCK && f->has_failed != m->has_failed)
 		return false;
-	if (slack < SAME_EVENT_NS)
-		slack = SAME_EVENT_NS;
-	return f->since_ns <= m->since_ns + slack;
-}
-
-/* Data come to the root last, or do not need it: that it alone is left says nothing of it. */
-static bool is_natural_end(const struct diagnosis *diag, const struct gate *gate)
-{
-	const struct cw_snapshot *snap = diag->s->snap;
-	uint32_t m = engine_context_comm_rank(diag->s, gate->comm, gate->waiters[0]);
-
-	return m == CW_SNAP_NONE || m >= snap->comms[gate->comm].nranks || !gate->op ||
-	       gate->op->root == (int32_t)m;
+	return alternatives_same_event(diag->s->snap, m, f);
 }
 
 /*
- * Of several, those that did not finish another comm's call either: the neighbours that starve
- * beside one are others in each comm. *n is how many are left; all of them where none is in two.
+ * Keeps those of several ranks that did not finish another comm's call either. The neighbours that
+ * starve beside the culprit are others in each comm. *n is the number of ranks left; we keep all if
+ * none is in two comms.
  */
 static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *n)
 {
@@ -350,20 +332,27 @@ static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *
 }
 
 /*
- * Whoever did not finish what others completed. Where data pass through the members one by one, all
- * behind the one that is stuck are left: several are named only of other kinds.
+ * Blames the ranks that did not finish what others completed. In a rooted collective the data pass
+ * through the members one by one, and all behind the stuck member are left. So we blame a rank
+ * there only if it alone is left. We do not blame the root, because it gets the data last or needs
+ * none.
  */
 static int blame_unfinished(struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	uint32_t nranks = diag->s->snap->comms[gate->comm].nranks;
 	bool is_rooted = cw_op_has_root(gate->op_kind);
 	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, gate->waiters, gate->n_waiters,
 					  sizeof(*gate->waiters));
-	uint32_t n;
+	uint32_t n, m;
 
 	if (!ranks)
 		return -ENOMEM;
-	if (is_rooted && (gate->n_waiters != 1 || is_natural_end(diag, gate)))
+	if (is_rooted && gate->n_waiters != 1)
+		return 0;
+	m = is_rooted ? engine_context_comm_rank(diag->s, gate->comm, gate->waiters[0]) : 0;
+	if (is_rooted &&
+	    (m == CW_SNAP_NONE || m >= nranks || !gate->op || gate->op->root == (int32_t)m))
 		return 0;
 	n = gate->n_waiters;
 	if (keep_common(diag, ranks, &n) < 0)
@@ -371,21 +360,17 @@ static int blame_unfinished(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
-/* What ends or stops a process, ends or stops all ranks that it is. */
-static bool is_of_process(const struct finding *f)
-{
-	return f->verdict_class == CW_CLASS_PROCESS_DEAD || cw_detail_is_hold(f->detail);
-}
-
 /*
- * Other ranks of the culprit's process: all of them, or those that do not come either, as where one
- * thread issues the calls of all devices. Whoever waits for them may wait for nobody else.
+ * Lists other ranks of the culprit's process. An end or a stop concerns all of them. Otherwise we
+ * list those that have not come either, for example because one thread makes the calls of all
+ * devices. A rank may wait for such a rank alone.
  */
 static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *ranks)
 {
 	const struct engine_context *s = diag->s;
 	const struct cw_snap_rank *culprit = &s->snap->ranks[diag->main->rank];
-	bool is_whole = is_of_process(diag->main);
+	bool is_whole = diag->main->verdict_class == CW_CLASS_PROCESS_DEAD ||
+			cw_detail_is_hold(diag->main->detail);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; is_whole && i < s->snap->n_ranks; i++)
@@ -403,6 +388,9 @@ static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *r
 	return n;
 }
 
+/*
+ * Blames the rank that has not come, with its partner, its process and ranks in the same trouble.
+ */
 static int blame_missing(struct diagnosis *diag)
 {
 	const struct engine_context *s = diag->s;
@@ -431,6 +419,7 @@ static int blame_missing(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+/* Blames the ranks that did not post their half of a message, or whose sizes differ. */
 static int blame_messages(struct diagnosis *diag)
 {
 	const struct message_fault *fault = diag->main->messages;
@@ -440,23 +429,17 @@ static int blame_messages(struct diagnosis *diag)
 	return ranks ? set_culprits(diag, ranks, fault->n_culprits) : -ENOMEM;
 }
 
+/* True if a recording has nothing of the rank: no dump of its own and no end. */
 static bool is_silent(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks && snap->ranks[rank].liveness == CW_LIVE_UNKNOWN &&
 	       !(snap->ranks[rank].flags & CW_RANKF_HAS_RECORD);
 }
 
-static void mark_silent(const struct cw_snapshot *snap, const struct cw_snap_comm *c, bool *wanted)
-{
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (is_silent(snap, c->members[m].rank) && !c->members[m].known)
-			wanted[c->members[m].rank] = true;
-}
-
 /*
- * In recordings, members that left none, though others did, of all groups in which somebody waits:
- * they are those to be asked for. Of a living job nobody is blamed for not being seen, nor are most
- * of a job for one that is.
+ * Blames the silent members of all groups in which ranks wait: the user has to ask for their
+ * recordings. This needs recordings of at least half of the job. In a live job we blame no rank
+ * because we do not see it.
  */
 static int blame_silent(struct diagnosis *diag)
 {
@@ -471,9 +454,14 @@ static int blame_silent(struct diagnosis *diag)
 		n_silent += is_silent(snap, i);
 	if (2 * (uint64_t)n_silent > snap->n_ranks)
 		return 0;
-	for (uint32_t i = 0; i < diag->s->g.n_gates; i++)
-		if (diag->s->g.gates[i].n_unseen)
-			mark_silent(snap, &snap->comms[diag->s->g.gates[i].comm], wanted);
+	for (uint32_t i = 0; i < diag->s->g.n_gates; i++) {
+		const struct gate *gate = &diag->s->g.gates[i];
+		const struct cw_snap_comm *c = &snap->comms[gate->comm];
+
+		for (uint32_t m = 0; gate->n_unseen && m < c->nranks; m++)
+			if (is_silent(snap, c->members[m].rank) && !c->members[m].known)
+				wanted[c->members[m].rank] = true;
+	}
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
 		if (wanted[i])
 			ranks[n++] = i;
@@ -504,7 +492,7 @@ static int name_culprits(struct diagnosis *diag)
 
 /* ---- what else the victims wait for ---- */
 
-/* Marks what the victims depend on, then picks the findings that lie in there. */
+/* Marks all nodes that the victims depend on, then lists the other findings at these nodes. */
 static int find_related(struct diagnosis *diag)
 {
 	struct engine_context *s = diag->s;
@@ -531,7 +519,7 @@ static int find_related(struct diagnosis *diag)
 	return 0;
 }
 
-/* ---- the call in question, and who stands where ---- */
+/* ---- the call in question, and its sides ---- */
 
 static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct cw_side *ret)
 {
@@ -540,6 +528,7 @@ static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct 
 	return ret->ranks ? 0 : -ENOMEM;
 }
 
+/* Copies the sides of calls that differ. */
 static int sides_of_mismatch(struct diagnosis *diag)
 {
 	const struct alignment *al = engine_context_sides(diag->s, diag->main);
@@ -547,7 +536,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 
 	v->after_seq = al->after_seq;
 	if (!al->knows_call)
-		return 0; /* who stands where is known, but not at which call */
+		return 0; /* we know the sides, but not at which call they differ */
 	v->sides = cw_arena_new_array(diag->arena, struct cw_side, al->n_sides);
 	if (!v->sides)
 		return -ENOMEM;
@@ -557,7 +546,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 	return 0;
 }
 
-/* Sender and receiver, each with its half where that is at hand. */
+/* Makes two sides, sender and receiver, each with its half of the message if we know it. */
 static int sides_of_messages(struct diagnosis *diag)
 {
 	const struct message_fault *fault = diag->main->messages;
@@ -583,7 +572,7 @@ static int sides_of_messages(struct diagnosis *diag)
 	return 0;
 }
 
-/* Everybody missing at the gate, those of the lower gates included. */
+/* Returns all ranks that are missing at the gate, including those of the lower gates. */
 static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, uint32_t *ret_n)
 {
 	uint32_t *ranks = cw_arena_new_array(diag->arena, uint32_t, gate->n_missing_all);
@@ -600,6 +589,7 @@ static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, ui
 	return ranks;
 }
 
+/* Makes one side of the ranks inside the call, and one of those missing, if any. */
 static int sides_of_gate(struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -626,42 +616,16 @@ static int sides_of_gate(struct diagnosis *diag)
 	return 0;
 }
 
-static int name_sides(struct diagnosis *diag)
-{
-	if (diag->main->messages)
-		return sides_of_messages(diag);
-	return diag->main->verdict_class == CW_CLASS_MISMATCH ? sides_of_mismatch(diag)
-							      : sides_of_gate(diag);
-}
-
-static void note_failed_calls(struct diagnosis *diag)
-{
-	struct cw_verdict *v = diag->v;
-	struct failed_call call;
-
-	v->has_failed_call = diag->main->has_failed && v->n_culprits;
-	for (uint32_t i = 0; v->has_failed_call && i < v->n_culprits; i++)
-		v->has_failed_call = engine_context_failed_call(diag->s, diag->main->gate,
-								v->culprits[i].rank, &call);
-}
-
-static void note_times(struct diagnosis *diag)
-{
-	const struct cw_snapshot *snap = diag->s->snap;
-	struct cw_verdict *v = diag->v;
-
-	v->waiting_since_ns = diag->main->since_ns;
-	if (v->comm == CW_SNAP_NONE)
-		return;
-	for (uint32_t m = 0; m < snap->comms[v->comm].nranks; m++)
-		if (snap->comms[v->comm].members[m].progress_ns > v->last_progress_ns)
-			v->last_progress_ns = snap->comms[v->comm].members[m].progress_ns;
-}
-
+/*
+ * Fills the verdict from its main finding: the facts of the finding, then all steps that the top of
+ * this file names, then the failed calls of the culprits and the times.
+ */
 int diagnosis_describe(struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
+	const struct cw_snapshot *snap = diag->s->snap;
 	struct cw_verdict *v = diag->v;
+	struct failed_call call;
 	int r;
 
 	v->verdict_class = f->verdict_class;
@@ -670,17 +634,17 @@ int diagnosis_describe(struct diagnosis *diag)
 	v->is_left_behind = f->messages != NULL;
 	v->has_ended = f->ended != NULL;
 	if (f->ended)
-		v->ended = (uint32_t)(f->ended - diag->s->snap->ranks);
+		v->ended = (uint32_t)(f->ended - snap->ranks);
 	v->comm = f->comm;
 	v->coll_seq = f->seq;
 	if (f->verdict_class == CW_CLASS_INIT_STUCK)
-		v->n_crossed = waitgraph_crossed_makings(diag->s->snap, &diag->s->g);
+		v->n_crossed = waitgraph_crossed_makings(snap, &diag->s->g);
 	for (uint32_t i = 0; v->n_crossed && i < diag->s->g.n_ranks; i++)
 		v->is_crossed_behind |= !waitgraph_is_making(&diag->s->g, i);
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
 	if (!diag->is_culprit)
 		return -ENOMEM;
-	/* Whoever is upstream of the first culprit tells who else they wait for. */
+	/* We need the victims of the first culprit to find the other culprits they wait for. */
 	r = search_upstream(diag);
 	if (r == 0)
 		r = find_related(diag);
@@ -690,11 +654,20 @@ int diagnosis_describe(struct diagnosis *diag)
 		r = search_upstream(diag);
 	if (r == 0)
 		r = alternatives_list(diag);
-	if (r == 0)
-		r = name_sides(diag);
+	if (r == 0 && f->messages)
+		r = sides_of_messages(diag);
+	else if (r == 0)
+		r = f->verdict_class == CW_CLASS_MISMATCH ? sides_of_mismatch(diag)
+							  : sides_of_gate(diag);
 	if (r == 0)
 		r = chain_describe(diag);
-	note_failed_calls(diag);
-	note_times(diag);
+	v->has_failed_call = f->has_failed && v->n_culprits;
+	for (uint32_t i = 0; v->has_failed_call && i < v->n_culprits; i++)
+		v->has_failed_call =
+			engine_context_failed_call(diag->s, f->gate, v->culprits[i].rank, &call);
+	v->waiting_since_ns = f->since_ns;
+	for (uint32_t m = 0; v->comm != CW_SNAP_NONE && m < snap->comms[v->comm].nranks; m++)
+		if (snap->comms[v->comm].members[m].progress_ns > v->last_progress_ns)
+			v->last_progress_ns = snap->comms[v->comm].members[m].progress_ns;
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one finding to a whole verdict: everybody it concerns, in which role, and how sure that is.
- * Texts are wording.h's.
+ * From one finding to a whole verdict: all ranks that it concerns, their roles, the call, other
+ * answers and a chain of waits. certainty.h adds the confidence, wording.h the texts.
  */
 #pragma once
 
@@ -15,19 +15,22 @@ struct diagnosis {
 	const struct finding *main;
 	struct cw_arena *arena;
 	struct cw_verdict *v;
-	/* Other findings whose victims are partly the same; the main one is not among them. */
+	/* Other findings that share victims with the main one. The main one is not among them. */
 	const struct finding **related;
 	uint32_t n_related;
 	bool *is_culprit; /* per rank */
-	/* Of a deadlock: how sure it is whose order is the odd one. */
+	/* For a deadlock: how sure we are which rank's order is the odd one. */
 	enum cw_confidence order_allows;
 };
 
-/* Fills everything of diag->v but texts and alternatives' reasons. Returns 0 or -ENOMEM. */
+/*
+ * Fills diag->v, except for its confidence, wanted windows and texts. `s`, `main`, `arena` and `v`
+ * of *diag must be set. Returns 0 or -ENOMEM.
+ */
 int diagnosis_describe(struct diagnosis *diag);
 
 /*
- * The ranks of the minority's sides, of all sides where none is larger than every other; `ranks`
- * has room for al->n_compared. Returns how many.
+ * Lists the ranks of all sides but the majority's, or of all sides if none is the largest. `ranks`
+ * has room for al->n_compared. Returns their number.
  */
 uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks);

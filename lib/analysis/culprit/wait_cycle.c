@@ -6,12 +6,13 @@
 
 #include "analysis/align/position.h"
 
-/* Uncertainty of times that come from different hosts. */
+/* Times from different hosts differ by at most this. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
 
 /*
- * Snapshots are not taken everywhere at once. A cycle is real if there was an instant at which all
- * its ranks were waiting: each since it last moved, each still when it was sampled.
+ * True if there was an instant at which all ranks of the cycle waited. The nodes sample at
+ * different times. So each rank must have moved last before the instant, and have been sampled
+ * after it.
  */
 static bool waited_at_once(const struct engine_context *s, uint32_t component)
 {
@@ -44,6 +45,10 @@ static bool waited_at_once(const struct engine_context *s, uint32_t component)
 	return earliest_sample != INT64_MAX && latest_start + CLOCK_SLACK_NS < earliest_sample;
 }
 
+/*
+ * A leader that takes over has to find the incident of the leader before it. So the name depends on
+ * communicators and call numbers alone (engine_context_gate_before()).
+ */
 uint32_t *wait_cycle_names(struct engine_context *s)
 {
 	const struct waitgraph *g = &s->g;
@@ -62,22 +67,7 @@ uint32_t *wait_cycle_names(struct engine_context *s)
 	return names;
 }
 
-/* 0: of none of its waits it is known. */
-static int64_t since_of(const struct engine_context *s, uint32_t component)
-{
-	int64_t since = 0;
-
-	for (uint32_t i = 0; i < s->g.n_gates; i++) {
-		int64_t ns = s->g.gates[i].since_ns;
-
-		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component && ns &&
-		    (!since || ns < since))
-			since = ns;
-	}
-	return since;
-}
-
-/* Somebody who has not come to the gate, or to one below it, is not of the cycle. */
+/* True if a rank outside of the cycle is missing at the gate, or at a gate below it. */
 static bool misses_others(const struct engine_context *s, uint32_t gate, uint32_t component)
 {
 	for (; gate != CW_SNAP_NONE; gate = s->g.gates[gate].lower)
@@ -87,23 +77,14 @@ static bool misses_others(const struct engine_context *s, uint32_t gate, uint32_
 	return false;
 }
 
-static bool is_closed(const struct engine_context *s, uint32_t component)
-{
-	for (uint32_t i = 0; i < s->g.n_gates; i++)
-		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
-		    cw_op_has_root(s->g.gates[i].op_kind) && misses_others(s, i, component))
-			return false;
-	return true;
-}
-
-/* ---- what holds a rank up ---- */
-
 /*
- * The graph waits with whole ranks. A call that the host has made waits for less: for what is
- * before it on its stream, and in its comm, whose calls run in order. Where the rank is known to
- * wait in one of those, what it waits for on other streams does not keep it from this gate, and may
- * be long over when that one opens. Nobody knows which streams wait for which by events: without
- * such a call all that the rank waits for counts.
+ * ---- what holds a rank up ----
+ *
+ * In the graph a rank waits as a whole. A call that its host has made waits for less: for earlier
+ * calls of its stream, and for earlier calls of its comm, which run in order. If we know that the
+ * rank waits in such a call, its waits on other streams do not keep it from this gate. They may be
+ * over long before the gate opens. We do not know which streams wait for each other by events. So
+ * without such a call, all waits of the rank count.
  */
 
 static const struct cw_snap_member *member_at(const struct engine_context *s, uint32_t gate,
@@ -114,21 +95,7 @@ static const struct cw_snap_member *member_at(const struct engine_context *s, ui
 	return m == CW_SNAP_NONE ? NULL : &s->snap->comms[comm].members[m];
 }
 
-static bool has_made_call(const struct gate *gate, const struct cw_snap_member *m)
-{
-	return (gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT) && m &&
-	       (m->known & CW_KNOWN_ENTERED) && m->coll_entered >= gate->seq;
-}
-
-/* The stream of its call at the gate; 0 = not known. */
-static uint64_t stream_of_call(const struct gate *gate, const struct cw_snap_member *m)
-{
-	for (uint32_t i = 0; i < m->n_window; i++)
-		if (position_is_step(&m->window[i]) && m->window[i].coll_seq == gate->seq)
-			return m->window[i].stream;
-	return 0;
-}
-
+/* True if the rank's call at waits_at comes before its call at `gate`, by comm or by stream. */
 static bool is_before(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
 		      uint32_t rank, uint64_t stream)
 {
@@ -143,17 +110,25 @@ static bool is_before(const struct engine_context *s, uint32_t waits_at, uint32_
 	return p.op && p.op->stream == stream;
 }
 
-/* Whether that the rank waits at the one gate is why it is missing at the other. */
+/* True if the rank is missing at `gate` because it waits at waits_at. */
 static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
 		     uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
 	const struct cw_snap_member *m = member_at(s, gate, rank);
-	uint64_t stream;
+	bool has_made_call =
+		(g->gates[gate].kind == GATE_COLLECTIVE || g->gates[gate].kind == GATE_ROOT) && m &&
+		(m->known & CW_KNOWN_ENTERED) && m->coll_entered >= g->gates[gate].seq;
+	uint64_t stream = 0; /* of the rank's call at `gate`; 0 = not known */
 
-	if (!has_made_call(&g->gates[gate], m))
+	if (!has_made_call)
 		return true;
-	stream = stream_of_call(&g->gates[gate], m);
+	for (uint32_t i = 0; i < m->n_window; i++)
+		if (position_is_step(&m->window[i]) &&
+		    m->window[i].coll_seq == g->gates[gate].seq) {
+			stream = m->window[i].stream;
+			break;
+		}
 	if (is_before(s, waits_at, gate, rank, stream))
 		return true;
 	for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
@@ -162,13 +137,13 @@ static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t
 	return true;
 }
 
-/* A gate on the way, and which of its edges is the next: the lower gate first. */
+/* A gate on the path, and its edge to follow next; the lower gate comes first. */
 struct step {
 	uint32_t gate, missing, wait;
 	bool has_lower;
 };
 
-/* The next gate that holds this one shut; CW_SNAP_NONE = no more. */
+/* Returns the next gate that keeps this one shut; CW_SNAP_NONE = no more. */
 static uint32_t next_gate(const struct engine_context *s, struct step *at)
 {
 	const struct waitgraph *g = &s->g;
@@ -192,75 +167,66 @@ static uint32_t next_gate(const struct engine_context *s, struct step *at)
 	return CW_SNAP_NONE;
 }
 
-enum mark { NOT_SEEN, ON_THE_WAY, LEFT };
+enum mark { NOT_SEEN, ON_PATH, LEFT };
 
-static bool goes_round_from(const struct engine_context *s, uint32_t start, uint32_t component,
-			    struct step *way, unsigned char *marks)
+/* True if a path from `start` returns to one of its own gates. Searches depth first. */
+static bool finds_circle_from(const struct engine_context *s, uint32_t start, uint32_t component,
+			      struct step *path, unsigned char *marks)
 {
 	uint32_t n = 1, next;
 
-	way[0] = (struct step){ .gate = start };
-	marks[start] = ON_THE_WAY;
+	path[0] = (struct step){ .gate = start };
+	marks[start] = ON_PATH;
 	while (n) {
-		next = next_gate(s, &way[n - 1]);
+		next = next_gate(s, &path[n - 1]);
 		if (next == CW_SNAP_NONE) {
-			marks[way[--n].gate] = LEFT;
+			marks[path[--n].gate] = LEFT;
 			continue;
 		}
 		if (s->g.component[waitgraph_gate_node(&s->g, next)] != component)
 			continue;
-		if (marks[next] == ON_THE_WAY)
+		if (marks[next] == ON_PATH)
 			return true;
 		if (marks[next] == NOT_SEEN) {
-			marks[next] = ON_THE_WAY;
-			way[n++] = (struct step){ .gate = next };
+			marks[next] = ON_PATH;
+			path[n++] = (struct step){ .gate = next };
 		}
 	}
 	return false;
 }
 
-/* 1 = there is a circle in it of what holds up what, 0 = none, -ENOMEM. */
-static int goes_round(struct engine_context *s, uint32_t component)
+/*
+ * A component of the graph is no cycle if some rank of it may wait for a rank outside alone,
+ * because the call has a root. It is a real cycle if in a circle of its gates each keeps the next
+ * one shut. Otherwise it may be a cycle, unless some rank of it also waits for a rank outside.
+ */
+int wait_cycle_judge(struct engine_context *s, uint32_t component)
 {
-	struct step *way = cw_arena_new_array(&s->arena, struct step, s->g.n_gates);
-	unsigned char *marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
+	struct step *path;
+	unsigned char *marks;
 
-	if (!way || !marks)
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
+		    cw_op_has_root(s->g.gates[i].op_kind) && misses_others(s, i, component))
+			return WAIT_CYCLE_NONE;
+	path = cw_arena_new_array(&s->arena, struct step, s->g.n_gates);
+	marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
+	if (!path || !marks)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
-		    marks[i] == NOT_SEEN && goes_round_from(s, i, component, way, marks))
-			return 1;
-	return 0;
-}
-
-/* Somebody in it waits for somebody outside, too, whom that may wait for alone. */
-static bool is_held_from_outside(const struct engine_context *s, uint32_t component)
-{
+		    marks[i] == NOT_SEEN && finds_circle_from(s, i, component, path, marks))
+			return WAIT_CYCLE_REAL;
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
 		    (s->g.gates[i].n_unseen || misses_others(s, i, component)))
-			return true;
-	return false;
-}
-
-int wait_cycle_judge(struct engine_context *s, uint32_t component)
-{
-	int r;
-
-	if (!is_closed(s, component))
-		return WAIT_CYCLE_NONE;
-	r = goes_round(s, component);
-	if (r < 0)
-		return r;
-	if (r > 0)
-		return WAIT_CYCLE_REAL;
-	return is_held_from_outside(s, component) ? WAIT_CYCLE_NONE : WAIT_CYCLE_MAYBE;
+			return WAIT_CYCLE_NONE;
+	return WAIT_CYCLE_MAYBE;
 }
 
 /* ---- a half that was left out ---- */
 
-/* Whether all members of the comm but that one have posted as many sends and receives, it fewer. */
+/* True if all other members have posted equal numbers of sends and receives, and `odd` fewer. */
 static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
 {
 	const struct cw_snap_member *mine = &c->members[odd], *usual = NULL;
@@ -282,9 +248,10 @@ static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
 }
 
 /*
- * A rank that leaves out its half of a send or receive goes on to the next collective, and waits
- * there for the very rank that waits for the other half: a cycle, as if the order were wrong. In a
- * comm in which everybody posts the same number, the one that has posted fewer is to blame.
+ * Returns the gate at which a rank of the cycle did not post its half of a send or receive;
+ * CW_SNAP_NONE = none. Such a rank goes on to the next collective, and waits there for the rank
+ * that waits for its half. This looks like a wrong order of calls. If all members usually post the
+ * same numbers, the member that has posted fewer is to blame.
  */
 static uint32_t gate_not_posted(const struct engine_context *s, uint32_t component)
 {
@@ -306,24 +273,11 @@ static uint32_t gate_not_posted(const struct engine_context *s, uint32_t compone
 		       : CW_SNAP_NONE;
 }
 
-static void classify_not_posted(const struct engine_context *s, uint32_t g, struct finding *f)
-{
-	const struct gate *gate = &s->g.gates[g];
-
-	f->verdict_class = CW_CLASS_P2P_UNMATCHED;
-	f->detail = CW_DETAIL_NOT_POSTED;
-	f->node = f->rank = gate->missing[0];
-	f->gate = g;
-	f->comm = gate->comm;
-	f->seq = 0;
-	f->since_ns = gate->since_ns;
-}
-
 void wait_cycle_classify(const struct engine_context *s, uint32_t name, bool is_real,
 			 struct finding *f)
 {
-	uint32_t not_posted;
 	const struct gate *gate = &s->g.gates[name];
+	uint32_t component = s->g.component[waitgraph_gate_node(&s->g, name)], not_posted;
 
 	*f = (struct finding){ .verdict_class = CW_CLASS_DEADLOCK,
 			       .detail = CW_DETAIL_ORDER,
@@ -332,11 +286,24 @@ void wait_cycle_classify(const struct engine_context *s, uint32_t name, bool is_
 			       .partner = CW_SNAP_NONE,
 			       .gate = name,
 			       .comm = gate->comm,
-			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq,
-			       .since_ns = since_of(
-				       s, s->g.component[waitgraph_gate_node(&s->g, name)]) };
-	f->is_proof = is_real && waited_at_once(s, s->g.component[f->node]);
-	not_posted = gate_not_posted(s, s->g.component[f->node]);
-	if (not_posted != CW_SNAP_NONE)
-		classify_not_posted(s, not_posted, f);
+			       .seq = gate->kind == GATE_P2P ? 0 : gate->seq };
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		int64_t ns = s->g.gates[i].since_ns;
+
+		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component && ns &&
+		    (!f->since_ns || ns < f->since_ns))
+			f->since_ns = ns;
+	}
+	f->is_proof = is_real && waited_at_once(s, component);
+	not_posted = gate_not_posted(s, component);
+	if (not_posted == CW_SNAP_NONE)
+		return;
+	gate = &s->g.gates[not_posted];
+	f->verdict_class = CW_CLASS_P2P_UNMATCHED;
+	f->detail = CW_DETAIL_NOT_POSTED;
+	f->node = f->rank = gate->missing[0];
+	f->gate = not_posted;
+	f->comm = gate->comm;
+	f->seq = 0;
+	f->since_ns = gate->since_ns;
 }
