@@ -24,16 +24,18 @@ enum cw_detail blocked_collective_host_detail(uint32_t op_kind)
 	}
 }
 
+/* Returns what holds the rank: a signal, a debugger or a freezer; CW_DETAIL_NONE = nothing. */
 static enum cw_detail held_by(const struct engine_context *s, uint32_t rank)
 {
 	return rank == CW_SNAP_NONE ? CW_DETAIL_NONE : cw_rank_held_by(&s->snap->ranks[rank]);
 }
 
 /*
- * The held rank (by a signal, a debugger or a freezer) among those inside, else among those whose
- * devices are done: its proxy thread moves no data, and what a device hands to it may not have left
- * the node (src/proxy.cc of NCCL; seen over sockets on 2.29.7: two of four ranks had completed, one
- * of them stopped).
+ * Returns a rank that is held (by a signal, a debugger or a freezer); CW_SNAP_NONE = none. We
+ * prefer the ranks inside. But a rank whose device is done may keep the others inside, too: its
+ * proxy thread moves no data, and data that the device handed to it may still be on the node
+ * (src/proxy.cc of NCCL). We saw this over sockets on 2.29.7: two of four ranks had completed, one
+ * of them stopped.
  */
 static uint32_t held_member(const struct engine_context *s, const struct gate *gate)
 {
@@ -57,8 +59,9 @@ static uint32_t held_member(const struct engine_context *s, const struct gate *g
 }
 
 /*
- * What a member has completed for which all are needed, the devices of all had got to: those of
- * whom it is known that they have not completed it are inside, whether or not that was seen.
+ * True if we know that the waiters are inside although we do not see their devices. If one member
+ * has completed a call that needs all members, all devices had reached it. The members that are
+ * known not to have completed it are then inside.
  */
 static bool is_seen_unfinished(const struct engine_context *s, const struct gate *gate)
 {
@@ -80,7 +83,7 @@ static int64_t max_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Of a send or receive: the later of the two halves, or what is known of its peer's device. */
+/* Returns when a message last moved: its later half began, or the peer's device got on. */
 static int64_t pair_moved_ns(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
@@ -98,9 +101,10 @@ static int64_t pair_moved_ns(const struct engine_context *s, const struct gate *
 }
 
 /*
- * Everybody is inside, or was. Until the last one came, what was waited for was that one; and while
- * members get out one by one, the call moves. The wait of those that are inside is counted from
- * there: a rank that was late for an hour does not make a transfer of two seconds a hang.
+ * Returns the time from which we count the wait of the ranks inside: the call last moved then.
+ * Until the last member came, the others waited for that member, and while members leave one by
+ * one, the call moves. So a rank that was late for an hour does not turn a transfer of two seconds
+ * into a hang.
  */
 static int64_t moved_ns(const struct engine_context *s, const struct gate *gate)
 {
@@ -115,6 +119,7 @@ static int64_t moved_ns(const struct engine_context *s, const struct gate *gate)
 	return last;
 }
 
+/* Describes a collective or message that all ranks have come to and that does not end. */
 static void classify_full_collective(const struct engine_context *s, const struct gate *gate,
 				     struct finding *f)
 {
@@ -122,11 +127,11 @@ static void classify_full_collective(const struct engine_context *s, const struc
 
 	if ((gate->n_soft && !is_seen_unfinished(s, gate)) ||
 	    (gate->n_unobserved && gate->kind != GATE_P2P)) {
-		/* Who says that all of them got there? Nobody: the class needs progress words. */
+		/* We cannot say that all ranks reached it: this needs progress words. */
 		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
 	} else if (engine_context_n_completed(s, gate)) {
-		/* They did not finish; whether one of them is why, is another question. */
+		/* The ranks inside did not finish, but the cause may be another rank. */
 		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->detail = CW_DETAIL_UNFINISHED;
 		f->since_ns = moved_ns(s, gate);
@@ -134,7 +139,7 @@ static void classify_full_collective(const struct engine_context *s, const struc
 		if (f->rank != CW_SNAP_NONE)
 			f->detail = held_by(s, f->rank);
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
-		/* It waits for nobody in there, and others wait for it elsewhere. */
+		/* The rank waits for no rank in here, and others wait for it elsewhere. */
 		f->verdict_class = CW_CLASS_NEVER_ENTERED;
 		f->detail = held_by(s, only) ? held_by(s, only) : CW_DETAIL_INSIDE_OTHER_CALL;
 		f->rank = only;
@@ -150,6 +155,7 @@ static void classify_full_collective(const struct engine_context *s, const struc
 	}
 }
 
+/* True if we have both halves of the message and they differ in size. */
 static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op,
 			 uint32_t *ret_partner)
 {
@@ -163,9 +169,9 @@ static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct
 }
 
 /*
- * Both halves are there and are not of one size: that stays so however long they wait. Of a group,
- * any of its sends and receives may be the one. *at is 0 at first; false when there is no further
- * one.
+ * Finds the next message of the gate's oldest waiter whose halves differ in size. Any send or
+ * receive of a group may be such a message, and waiting does not change it. *at is 0 before the
+ * first call. Returns false if there is no further one.
  */
 static bool next_difference(const struct engine_context *s, const struct gate *gate, uint32_t *at,
 			    uint32_t *ret_partner)
@@ -187,43 +193,32 @@ static bool next_difference(const struct engine_context *s, const struct gate *g
 	return false;
 }
 
-/* Those that are in all of the pairs seen so far. */
-struct parties {
-	uint32_t first[2]; /* the first pair */
-	bool is_common[2];
-	bool has_more; /* another pair than that */
-};
-
-static void note_pair(struct parties *p, uint32_t a, uint32_t b)
-{
-	bool is_first = p->first[0] == CW_SNAP_NONE;
-
-	if (is_first)
-		*p = (struct parties){ .first = { a, b }, .is_common = { true, true } };
-	for (unsigned i = 0; i < 2; i++) {
-		if (p->first[i] != a && p->first[i] != b) {
-			p->is_common[i] = false;
-			p->has_more = true;
-		}
-	}
-}
-
 uint32_t blocked_collective_common_party(const struct engine_context *s, uint32_t comm)
 {
-	struct parties p = { .first = { CW_SNAP_NONE, CW_SNAP_NONE } };
-	uint32_t partner;
+	uint32_t first[2] = { CW_SNAP_NONE, CW_SNAP_NONE }, partner; /* the first pair */
+	bool is_common[2] = { true, true }; /* that rank is in all pairs so far */
+	bool has_more = false;              /* there is another pair than the first */
 
 	for (uint32_t g = 0; g < s->g.n_gates; g++) {
 		const struct gate *gate = &s->g.gates[g];
 
 		if (gate->kind != GATE_P2P || gate->comm != comm)
 			continue;
-		for (uint32_t at = 0; next_difference(s, gate, &at, &partner);)
-			note_pair(&p, gate->oldest, partner);
+		for (uint32_t at = 0; next_difference(s, gate, &at, &partner);) {
+			if (first[0] == CW_SNAP_NONE) {
+				first[0] = gate->oldest;
+				first[1] = partner;
+			}
+			for (unsigned i = 0; i < 2; i++)
+				if (first[i] != gate->oldest && first[i] != partner) {
+					is_common[i] = false;
+					has_more = true;
+				}
+		}
 	}
-	if (!p.has_more || p.is_common[0] == p.is_common[1])
+	if (!has_more || is_common[0] == is_common[1])
 		return CW_SNAP_NONE;
-	return p.first[p.is_common[0] ? 0 : 1];
+	return first[is_common[0] ? 0 : 1];
 }
 
 void blocked_collective_classify(const struct engine_context *s, uint32_t g, struct finding *f)
@@ -268,31 +263,28 @@ void blocked_collective_classify(const struct engine_context *s, uint32_t g, str
 	}
 }
 
-static bool is_unexplained(const struct finding *f)
-{
-	return f->rank == CW_SNAP_NONE &&
-	       (f->verdict_class == CW_CLASS_IN_COLLECTIVE ||
-		f->verdict_class == CW_CLASS_INIT_STUCK ||
-		(f->verdict_class == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN));
-}
-
 int blocked_collective_compare_setup(struct engine_context *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
 	bool is_first = gate->kind == GATE_INIT || gate->seq == 1;
 	struct alignment *al;
+	bool is_unexplained =
+		f->rank == CW_SNAP_NONE &&
+		(f->verdict_class == CW_CLASS_IN_COLLECTIVE ||
+		 f->verdict_class == CW_CLASS_INIT_STUCK ||
+		 (f->verdict_class == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN));
 
-	if (!is_unexplained(f) || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
+	if (!is_unexplained || (gate->kind != GATE_INIT && gate->kind != GATE_COLLECTIVE))
 		return 0;
 	al = cw_arena_new(&s->arena, struct alignment);
 	if (!al || comm_setup_compare(s->snap, gate->comm, gate->seq, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
-	/* Sizes that differ hang the making of a comm, and cannot get past it. */
+	/* Different sizes of a comm hang its initialisation, so no later call can have them. */
 	if (!al->detail || (al->is_proof && gate->kind != GATE_INIT))
 		return 0;
 	al->seq = f->seq;
 	f->setup = al;
-	/* It has worked so far with the same versions and variables, but not with this order. */
+	/* Later calls have worked with the same versions and variables, but not with this order. */
 	if (is_first || al->detail == CW_DETAIL_ORDER) {
 		f->verdict_class = CW_CLASS_MISMATCH;
 		f->detail = al->detail;

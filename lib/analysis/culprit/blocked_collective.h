@@ -8,20 +8,21 @@
 
 #include "analysis/culprit/engine_context.h"
 
-/* What a call that blocks the host is called in verdicts: CW_DETAIL_INIT, _SPLIT, … */
+/* Returns the name of a host-blocking call in verdicts: CW_DETAIL_INIT, _SPLIT and so on. */
 enum cw_detail blocked_collective_host_detail(uint32_t op_kind);
 
-/* Fills *f for a gate at which nobody visible is missing. */
+/* Fills *f for a gate at which no visible rank is missing. */
 void blocked_collective_classify(const struct engine_context *s, uint32_t gate, struct finding *f);
 
 /*
- * The one rank that is in every pair of the comm's members whose sizes differ, where there are
- * several such pairs: all others agree with each other. Else CW_SNAP_NONE.
+ * Returns the only rank that is in every pair of members whose sizes differ: all others agree with
+ * each other. CW_SNAP_NONE = no such rank, or only one such pair.
  */
 uint32_t blocked_collective_common_party(const struct engine_context *s, uint32_t comm);
 
 /*
- * Looks for what the members of such a gate do not have in common, where nobody is to blame so far.
- * In the comm's first call that explains it; later it is worth mentioning. Returns 0 or -ENOMEM.
+ * Compares the setup of the members if the gate, of blocked_collective_classify(), has no culprit
+ * so far. In the comm's first call a difference explains the hang. Later, f->setup mentions it.
+ * Returns 0 or -ENOMEM.
  */
 int blocked_collective_compare_setup(struct engine_context *s, uint32_t gate, struct finding *f);

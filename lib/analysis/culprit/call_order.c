@@ -5,13 +5,7 @@
 
 #include "analysis/align/position.h"
 
-static bool are_siblings(const struct cw_snap_comm *a, const struct cw_snap_comm *b)
-{
-	return a == b || (a->parent_id && a->parent_id == b->parent_id &&
-			  a->split_ordinal == b->split_ordinal && a->instance == b->instance);
-}
-
-/* The member has not made that call. */
+/* A time: the member has not made that call. */
 #define NOT_YET INT64_MAX
 
 static int64_t time_of(const struct cw_op *op, uint64_t seq)
@@ -19,7 +13,7 @@ static int64_t time_of(const struct cw_op *op, uint64_t seq)
 	return op && position_is_step(op) && op->coll_seq == seq ? op->enter_ns : 0;
 }
 
-/* When the member made the call, NOT_YET, or 0 where that is not known. */
+/* Returns the time at which the member made the call, NOT_YET, or 0 = not known. */
 static int64_t when_made(const struct cw_snap_member *m, uint64_t seq)
 {
 	int64_t ns = time_of(m->pending, seq);
@@ -33,14 +27,10 @@ static int64_t when_made(const struct cw_snap_member *m, uint64_t seq)
 	return ns ? ns : time_of(m->last, seq);
 }
 
-static enum call_order order_of(int64_t a_ns, int64_t b_ns)
-{
-	if (!a_ns || !b_ns || a_ns == b_ns)
-		return CALL_ORDER_UNKNOWN;
-	return a_ns < b_ns ? CALL_ORDER_A : CALL_ORDER_B;
-}
-
-/* Per rank, when it made the gate's call, in this comm or in one that is its counterpart. */
+/*
+ * Notes, per rank, the time at which it made the gate's call, and whether the rank is a member of
+ * the gate's own comm. A rank of another group of the same split made the same call in its group.
+ */
 static int note_times(struct engine_context *s, const struct gate *gate, int64_t **ret_ns,
 		      bool **ret_own)
 {
@@ -51,9 +41,13 @@ static int note_times(struct engine_context *s, const struct gate *gate, int64_t
 	if (!ns || !own)
 		return -ENOMEM;
 	for (uint32_t c = 0; c < snap->n_comms; c++) {
-		const struct cw_snap_comm *comm = &snap->comms[c];
+		const struct cw_snap_comm *comm = &snap->comms[c],
+					  *own_comm = &snap->comms[gate->comm];
+		bool is_sibling = comm->parent_id && comm->parent_id == own_comm->parent_id &&
+				  comm->split_ordinal == own_comm->split_ordinal &&
+				  comm->instance == own_comm->instance;
 
-		if (!are_siblings(comm, &snap->comms[gate->comm]))
+		if (comm != own_comm && !is_sibling)
 			continue;
 		for (uint32_t m = 0; m < comm->nranks; m++) {
 			const struct cw_snap_member *member = &comm->members[m];
@@ -84,9 +78,10 @@ int call_order_ask(struct engine_context *s, uint32_t a, uint32_t b, struct call
 	    note_times(s, &s->g.gates[b], &b_ns, &of_b) < 0)
 		return -ENOMEM;
 	for (uint32_t r = 0; r < s->snap->n_ranks; r++) {
-		ret->of[r] = order_of(a_ns[r], b_ns[r]);
+		if (a_ns[r] && b_ns[r] && a_ns[r] != b_ns[r])
+			ret->of[r] = a_ns[r] < b_ns[r] ? CALL_ORDER_A : CALL_ORDER_B;
 		ret->n[ret->of[r]] += ret->of[r] != CALL_ORDER_UNKNOWN;
-		/* Of a cycle over two groups, only those in both had the choice. */
+		/* In a cycle over two groups, only the members of both had the choice. */
 		ret->is_member[r] = of_a[r] || of_b[r];
 		ret->is_unseen[r] = of_a[r] && of_b[r] && ret->of[r] == CALL_ORDER_UNKNOWN;
 		ret->unseen += ret->is_unseen[r];
@@ -103,7 +98,7 @@ bool call_order_is_rooted(const struct engine_context *s, uint32_t component)
 	return false;
 }
 
-/* A send or a receive is the business of two: that the others are elsewhere says nothing. */
+/* A send or receive concerns two ranks only, so the places of the other members tell nothing. */
 bool *call_order_electors(struct engine_context *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
@@ -145,6 +140,7 @@ static bool has_counterpart(const struct cw_snap_comm *c, uint32_t me, const str
 	       waitgraph_counterpart(c, me, op, &peer);
 }
 
+/* True if all sends and receives of the gate's oldest waiter have their other half. */
 static bool gate_is_posted(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
@@ -171,9 +167,9 @@ bool call_order_is_posted(const struct engine_context *s, uint32_t component)
 	return true;
 }
 
-/* ---- those on whom all of it hangs ---- */
+/* ---- pivots: ranks that the whole cycle waits for ---- */
 
-/* In a larger cycle they are not searched for. */
+/* We do not search for pivots in a cycle with more ranks, because that takes too long. */
 #define MAX_PIVOT_RANKS 64
 
 struct cycle {
@@ -184,20 +180,10 @@ struct cycle {
 	bool *is_free; /* per node of the graph */
 };
 
-/* Whoever waits for nobody in the cycle that is not free. */
-static bool may_go(const struct cycle *c, uint32_t node)
-{
-	for (uint32_t i = 0;; i++) {
-		uint32_t next = waitgraph_successor(c->g, node, i);
-
-		if (next == CW_SNAP_NONE)
-			return true;
-		if (c->g->component[next] == c->component && !c->is_free[next])
-			return false;
-	}
-}
-
-/* Does everybody get out once this rank does? */
+/*
+ * True if the whole cycle gets free once this rank does. A node gets free if it waits for no node
+ * of the cycle that is not free yet.
+ */
 static bool frees_all(struct cycle *c, uint32_t rank)
 {
 	uint32_t n_free = 1;
@@ -210,7 +196,16 @@ static bool frees_all(struct cycle *c, uint32_t rank)
 		for (uint32_t i = 0; i < c->n_nodes; i++) {
 			uint32_t node = c->nodes[i];
 
-			if (c->is_free[node] || !may_go(c, node))
+			bool may_go = !c->is_free[node];
+
+			for (uint32_t k = 0; may_go; k++) {
+				uint32_t next = waitgraph_successor(c->g, node, k);
+
+				if (next == CW_SNAP_NONE)
+					break;
+				may_go = c->g->component[next] != c->component || c->is_free[next];
+			}
+			if (!may_go)
 				continue;
 			c->is_free[node] = moved = true;
 			n_free++;
@@ -219,24 +214,10 @@ static bool frees_all(struct cycle *c, uint32_t rank)
 	return n_free == c->n_nodes;
 }
 
-static int list_cycle(struct engine_context *s, uint32_t component, struct cycle *c)
-{
-	uint32_t total = s->g.n_ranks + s->g.n_gates;
-
-	*c = (struct cycle){ .g = &s->g, .component = component };
-	c->nodes = cw_arena_new_array(&s->arena, uint32_t, total);
-	c->is_free = cw_arena_new_array(&s->arena, bool, total);
-	if (!c->nodes || !c->is_free)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < total; i++)
-		if (s->g.component[i] == component)
-			c->nodes[c->n_nodes++] = i;
-	return 0;
-}
-
 int call_order_pivots(struct engine_context *s, uint32_t component, uint32_t **ret, uint32_t *ret_n)
 {
-	struct cycle c;
+	uint32_t total = s->g.n_ranks + s->g.n_gates;
+	struct cycle c = { .g = &s->g, .component = component };
 	uint32_t *pivots;
 
 	*ret = NULL;
@@ -244,8 +225,13 @@ int call_order_pivots(struct engine_context *s, uint32_t component, uint32_t **r
 	if (s->g.ranks_in[component] < 3 || s->g.ranks_in[component] > MAX_PIVOT_RANKS)
 		return 0;
 	pivots = cw_arena_new_array(&s->arena, uint32_t, s->g.ranks_in[component]);
-	if (!pivots || list_cycle(s, component, &c) < 0)
+	c.nodes = cw_arena_new_array(&s->arena, uint32_t, total);
+	c.is_free = cw_arena_new_array(&s->arena, bool, total);
+	if (!pivots || !c.nodes || !c.is_free)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < total; i++)
+		if (s->g.component[i] == component)
+			c.nodes[c.n_nodes++] = i;
 	*ret = pivots;
 	for (uint32_t i = 0; i < c.n_nodes && c.nodes[i] < s->g.n_ranks; i++)
 		if (frees_all(&c, c.nodes[i]))

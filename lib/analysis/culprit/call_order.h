@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which order of two calls is the usual one? Asked where a deadlock's own ranks are equally many on
- * both sides. The other ranks of the job tell: they are in groups of the same kind (communicators
- * split from one parent by one call) and most have done one call before the other.
+ * The usual order of two calls. We need it if a deadlock has equally many ranks with each order.
+ * Then the other ranks of the job tell: they are in groups of the same kind (communicators split
+ * from one parent by one call), and most of them have made one call before the other.
  *
  * Pure, O(members of the comms concerned).
  */
@@ -21,42 +21,43 @@ enum call_order {
 
 struct call_order_vote {
 	enum call_order *of; /* per rank */
-	bool *is_member;     /* per rank: of one of the two comms themselves */
-	bool *is_unseen;     /* per rank: of both, and its order is not known */
-	uint32_t n[3];       /* ranks by enum call_order */
-	uint32_t unseen;     /* how many of them */
+	bool *is_member;     /* per rank: it is a member of one of the two comms themselves */
+	bool *is_unseen;     /* per rank: it is a member of both, and we do not know its order */
+	uint32_t n[3];       /* number of ranks by enum call_order; UNKNOWN is not counted */
+	uint32_t unseen;     /* number of ranks in is_unseen */
 };
 
 /*
- * In which order ranks made two gates' calls: the ranks of these two comms, and of those that are
- * their counterparts elsewhere. By the times of the calls, never by how far a rank has come:
- * whoever has done with a call may have left it before others entered. In the arena of the engine
- * context. 0 or -ENOMEM.
+ * Finds in which order ranks made two gates' calls. We ask the ranks of these two comms and of the
+ * other groups of the same splits. Only the times of the calls count: a rank that is done with a
+ * call may have left it before others entered. The arrays are in the arena of the engine context.
+ * Returns 0 or -ENOMEM.
  */
 int call_order_ask(struct engine_context *s, uint32_t a, uint32_t b, struct call_order_vote *ret);
 
-/* Calls of which members get out one by one are in the cycle. */
+/* True if the cycle contains rooted calls, which members leave one by one. */
 bool call_order_is_rooted(const struct engine_context *s, uint32_t component);
 
 /*
- * Per rank: had it the choice of order that went wrong in this cycle? All ranks of the cycle, and
- * all members of every comm of it. Those outside the cycle (a root waits for fewer than wait for
- * it) show by where they wait which order is the usual one. In the arena of the engine context;
- * NULL = -ENOMEM.
+ * Returns, per rank, whether it had the choice of order that went wrong in this cycle: all ranks of
+ * the cycle, and the ranks that are members of every comm of the cycle. Ranks outside of the cycle
+ * show the usual order by the gates at which they wait. They exist because a root waits for fewer
+ * ranks than wait for it. The array is in the arena of the engine context; NULL = out of memory.
  */
 bool *call_order_electors(struct engine_context *s, uint32_t component);
 
 /*
- * Every send and receive of the cycle has been met by its other half, which stands behind the call
- * the peer waits in. Where one has not, it may never be: then the peer left it out, or somebody
- * made a call too many, and the cycle follows from that.
+ * True if every send and receive of the cycle has its other half, which comes after the call in
+ * which the peer waits. A missing half may never come. Then the peer left it out, or a rank made a
+ * call too many, and the cycle follows from that.
  */
 bool call_order_is_posted(const struct engine_context *s, uint32_t component);
 
 /*
- * The ranks without any one of which nobody in the cycle would wait: all the others wait for it, or
- * for each other because of it. One in a star, everybody in a ring; others only stand in between.
- * None is found where the cycle is large. In the arena of the engine context. Returns 0 or -ENOMEM.
+ * Lists the ranks without which no rank of the cycle would wait: all others wait for such a rank,
+ * or for each other because of it. A star has one, and in a ring every rank is one. The other ranks
+ * of a cycle only stand between. A large cycle gets none. The array is in the arena of the engine
+ * context. Returns 0 or -ENOMEM.
  */
 int call_order_pivots(struct engine_context *s, uint32_t component, uint32_t **ret,
 		      uint32_t *ret_n);

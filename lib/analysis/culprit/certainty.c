@@ -95,7 +95,7 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE || diag->main->verdict_class == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
 	gate = &diag->s->g.gates[diag->main->gate];
-	/* We see that a call failed without any device's progress. */
+	/* To see that a call failed, we need no progress of devices. */
 	if (gate->n_soft == gate->n_waiters && !diag->main->has_failed)
 		return CW_CONFIDENCE_POSSIBLE;
 	/* We do not know whether any rank has waited for long. */
@@ -110,7 +110,7 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
-	/* Different versions or variables need not hang: NCCL refuses only some of them. */
+	/* NCCL refuses some pairs of versions, and its variables choose the algorithm. */
 	if (diag->main->setup && !al->is_proof)
 		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
 						     : CW_CONFIDENCE_LIKELY;

@@ -6,7 +6,7 @@
 #include "analysis/align/position.h"
 #include "analysis/culprit/diagnosis.h"
 
-/* A longer chain explains nothing more: the waits next to the culprit are kept. */
+/* A longer chain explains no more. We keep the waits next to the culprit. */
 #define MAX_CHAIN 16
 
 int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint32_t n, bool *seen)
@@ -33,7 +33,7 @@ int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint3
 	return 0;
 }
 
-/* The rank's own op at the gate; the gate's oldest one where the record has none. */
+/* Returns the rank's own op at the gate, or the gate's oldest op if the record lacks it. */
 static struct cw_op op_at(const struct engine_context *s, const struct gate *gate, uint32_t rank)
 {
 	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
@@ -54,7 +54,10 @@ static struct cw_op op_at(const struct engine_context *s, const struct gate *gat
 					  .peer = CW_PEER_NONE };
 }
 
-/* One step from rank towards the start of the search: the gate, and the rank behind it. */
+/*
+ * Goes one step from the rank towards the start of the search: to the gate, and to the rank behind
+ * it. Returns that rank; CW_SNAP_NONE = `rank` is the start.
+ */
 static uint32_t step(const struct engine_context *s, uint32_t rank, struct cw_wait *ret)
 {
 	const struct waitgraph *g = &s->g;
@@ -65,13 +68,14 @@ static uint32_t step(const struct engine_context *s, uint32_t rank, struct cw_wa
 		return CW_SNAP_NONE;
 	gate = &g->gates[node - g->n_ranks];
 	*ret = (struct cw_wait){ .rank = rank, .comm = gate->comm, .op = op_at(s, gate, rank) };
-	/* Through the lower gates of the same comm to the rank that is missing there. */
+	/* We pass through the lower gates of the same comm to the rank that is missing there. */
 	while (node != CW_SNAP_NONE && node >= g->n_ranks)
 		node = s->up.next[node];
 	ret->waits_for = node;
 	return node;
 }
 
+/* Fills the chain with the waits from `start` to the start of the search. */
 static int follow(struct diagnosis *diag, uint32_t start)
 {
 	struct cw_verdict *v = diag->v;
@@ -103,7 +107,10 @@ static bool lower_label(const struct engine_context *s, uint32_t a, uint32_t b)
 	return s->snap->ranks[a].rank < s->snap->ranks[b].rank;
 }
 
-/* Once around: search upstream of one rank of the cycle, then walk from what it waits for. */
+/*
+ * Fills the chain with the shortest way around the cycle, from its rank with the lowest label. We
+ * search upstream of this rank, and begin at the nearest rank that it waits for.
+ */
 static int go_around(struct diagnosis *diag)
 {
 	struct engine_context *s = diag->s;
@@ -166,7 +173,7 @@ int chain_describe(struct diagnosis *diag)
 	for (uint32_t i = 0; i < diag->v->n_victims; i++) {
 		uint32_t rank = diag->v->victims[i];
 
-		/* Victims come by label: the lowest of the furthest wins. */
+		/* Victims are sorted by label, so the lowest label of the furthest victims wins. */
 		if (furthest == CW_SNAP_NONE || up->hops[rank] > up->hops[furthest])
 			furthest = rank;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths through the wait-for graph, as people follow them. */
+/* Paths through the wait-for graph, for people to read. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,13 +9,11 @@
 
 struct diagnosis;
 
-/*
- * Sets seen[node] for everything the ranks wait for, directly or not. Returns 0 or -ENOMEM.
- */
+/* Sets seen[node] for all nodes that the ranks wait for, also indirectly. Returns 0 or -ENOMEM. */
 int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint32_t n, bool *seen);
 
 /*
- * Fills v->chain: from the victim furthest away to the culprit, or once around the cycle of a
- * deadlock. The diagnosis' upstream search must have been done. Returns 0 or -ENOMEM.
+ * Fills v->chain: from the furthest victim to the culprit, or once around the cycle of a deadlock.
+ * The diagnosis must have searched upstream. Returns 0 or -ENOMEM.
  */
 int chain_describe(struct diagnosis *diag);

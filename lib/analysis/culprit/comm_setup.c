@@ -6,7 +6,7 @@
 
 #include "analysis/culprit/launch_order.h"
 
-/* Of a member, inside the collective with that number. */
+/* The call in which we compare the members. seq = 0: the comm's initialisation. */
 struct call {
 	const struct cw_snapshot *snap;
 	const struct cw_snap_comm *comm;
@@ -40,14 +40,14 @@ struct trait {
 	enum cw_detail detail;
 	value_fn value;
 	bool zero_is_unknown;
-	bool is_proof; /* NCCL cannot work like that */
+	bool is_proof; /* NCCL cannot work with different values */
 };
 
 static const struct trait traits[] = {
 	{ CW_DETAIL_MEMBERSHIP, size_of, true, true },
 	{ CW_DETAIL_ORDER, order_of, true, false },
 	{ CW_DETAIL_VERSION, version_of, true, false },
-	/* 0: none of the variables is set. */
+	/* 0 means that none of the variables is set. */
 	{ CW_DETAIL_ENVIRONMENT, environment_of, false, false },
 };
 
@@ -65,6 +65,7 @@ static int compare_values(const void *x, const void *y)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+/* Lists the members' values in v, sorted. A member without a record or a value is omitted. */
 static uint32_t list_values(const struct call *call, const struct trait *trait, struct valued *v)
 {
 	const struct cw_snapshot *snap = call->snap;
@@ -86,21 +87,7 @@ static uint32_t list_values(const struct call *call, const struct trait *trait, 
 	return n;
 }
 
-static uint32_t count_distinct(const struct valued *v, uint32_t n)
-{
-	uint32_t distinct = n > 0;
-
-	for (uint32_t i = 1; i < n; i++)
-		distinct += v[i].value != v[i - 1].value;
-	return distinct;
-}
-
-/* Addresses of interfaces and the like: each node, or each rank, has its own. */
-static bool is_meant_to_differ(uint32_t distinct, uint32_t n)
-{
-	return distinct > 2 && 2 * distinct > n;
-}
-
+/* Makes a side of each distinct value, the largest first, and finds the majority. */
 static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, uint32_t n,
 		      const struct cw_op *op, struct cw_arena *a, struct alignment *ret)
 {
@@ -142,10 +129,15 @@ int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, uint64_t s
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < sizeof(traits) / sizeof(*traits); i++) {
-		uint32_t n = list_values(&call, &traits[i], v), distinct = count_distinct(v, n);
+		uint32_t n = list_values(&call, &traits[i], v), distinct = n > 0;
+		bool is_meant_to_differ;
 
-		if (distinct < 2 ||
-		    (traits[i].detail != CW_DETAIL_ORDER && is_meant_to_differ(distinct, n)))
+		for (uint32_t k = 1; k < n; k++)
+			distinct += v[k].value != v[k - 1].value;
+		/* Each node or rank has its own address of an interface, for example. */
+		is_meant_to_differ =
+			traits[i].detail != CW_DETAIL_ORDER && distinct > 2 && 2 * distinct > n;
+		if (distinct < 2 || is_meant_to_differ)
 			continue;
 		ret->detail = traits[i].detail;
 		ret->is_proof = traits[i].is_proof;

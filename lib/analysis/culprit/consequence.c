@@ -7,13 +7,13 @@
 #include "analysis/culprit/certainty.h"
 #include "model/death.h"
 
-/* Wrong numbers come out at the next check of them: a step or two later. */
+/* A program notices wrong numbers at its next check, a step or two later. */
 #define COMES_WITHIN_NS (INT64_C(60) * 1000000000)
 #define COMES_WITHIN_CALLS 256u
-/* A shell's codes for signals begin here. */
+/* Higher exit codes are a shell's codes for signals. */
 #define MAX_OWN_EXIT 128
 
-/* Nobody else ended it, and it had not waited for anybody too long. */
+/* True if no other process ended the rank, and the rank had not given up after a long wait. */
 static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -21,7 +21,9 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 				       .exit_code = r->exit_code,
 				       .term_signal = r->term_signal };
 
-	/* Others that its launcher asked to end do not make it one of them. */
+	/*
+	 * The first failure stays the rank's own, even if its launcher then asked it to end, too.
+	 */
 	if (r->flags & CW_RANKF_OOM_KILLED ||
 	    (r->flags & CW_RANKF_SHUTDOWN && rank != s->failed_first) ||
 	    (s->has_given_up && s->has_given_up[rank]))
@@ -34,7 +36,7 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 	return cw_ending_is_fault(&end);
 }
 
-/* The first of all; CW_SNAP_NONE = nobody has ended. */
+/* Returns the rank that ended first of all; CW_SNAP_NONE = no rank has ended. */
 static uint32_t find_first(const struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -50,7 +52,7 @@ static uint32_t find_first(const struct engine_context *s)
 	return first;
 }
 
-/* When the call was made, first and last; 0 = not known. */
+/* The times at which the first and the last member made the call; 0 = not known. */
 struct instants {
 	uint64_t seq;
 	int64_t first_ns, last_ns;
@@ -71,55 +73,49 @@ static int note_instant(void *userdata, uint32_t member, const struct call_step 
 }
 
 /*
- * What a recovery calls once somebody has died differs because of the death. Where only the hashes
- * of the calls tell so far, the calls themselves are on their way.
+ * True if the rank's death may follow from the finding, a call that differs. All members must have
+ * entered that call before the death, and the rank must have ended soon after it. Calls that a
+ * recovery makes after a death differ because of the death. If all members have come to a call that
+ * is shut, the differing members keep it shut, and no death explains the wait.
  */
-static bool was_made_before(const struct engine_context *s, uint32_t comm, int64_t ended_ns)
+static bool may_explain(const struct engine_context *s, const struct finding *f, uint32_t ended)
 {
-	const struct cw_snap_comm *c = &s->snap->comms[comm];
-	const struct alignment *al = &s->alignments[comm];
-	struct instants t = { .seq = al->seq };
+	int64_t ended_ns = s->snap->ranks[ended].ended_ns;
+	const struct cw_snap_comm *c;
+	const struct alignment *al;
+	struct instants t = { 0 };
+	uint32_t place;
+	uint64_t seq;
 
-	if (!al->knows_call)
-		return certainty_lacks_calls(s->snap, comm, &al->hashes);
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (c->members[m].rank != CW_SNAP_NONE)
-			(void)call_step_visit_all(&c->members[m], m, note_instant, &t);
-	return t.first_ns && t.last_ns <= ended_ns && ended_ns - t.first_ns <= COMES_WITHIN_NS;
-}
-
-/* All members had entered it, the one that ended not much later than that. */
-static bool all_entered(const struct engine_context *s, uint32_t comm, uint32_t ended)
-{
-	const struct cw_snap_comm *c = &s->snap->comms[comm];
-	const struct alignment *al = &s->alignments[comm];
-	/* Where only hashes tell, some may be further than those that have ended. */
-	uint64_t seq = al->knows_call ? al->seq : al->after_seq + 1;
-
+	if (f->verdict_class != CW_CLASS_MISMATCH || f->setup || !f->is_proof ||
+	    (f->gate != CW_SNAP_NONE && !s->g.gates[f->gate].n_missing_all))
+		return false;
+	place = engine_context_comm_rank(s, f->comm, ended);
+	if (place == CW_SNAP_NONE)
+		return false;
+	c = &s->snap->comms[f->comm];
+	al = &s->alignments[f->comm];
+	/* If only hashes tell of the difference, some members may be further than the dead rank. */
+	seq = al->knows_call ? al->seq : al->after_seq + 1;
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank == CW_SNAP_NONE ||
 		    !(c->members[m].known & CW_KNOWN_ENTERED) || c->members[m].coll_entered < seq)
 			return false;
-	return c->members[engine_context_comm_rank(s, comm, ended)].coll_entered - seq <=
-	       COMES_WITHIN_CALLS;
+	if (c->members[place].coll_entered - seq > COMES_WITHIN_CALLS)
+		return false;
+	/* While we know only hashes, the calls themselves may still be on their way. */
+	if (!al->knows_call)
+		return certainty_lacks_calls(s->snap, f->comm, &al->hashes);
+	t.seq = al->seq;
+	for (uint32_t m = 0; m < c->nranks; m++)
+		(void)call_step_visit_all(&c->members[m], m, note_instant, &t);
+	return t.first_ns && t.last_ns <= ended_ns && ended_ns - t.first_ns <= COMES_WITHIN_NS;
 }
 
-/* A call at which all have come is held up by those that differ, whoever ended since. */
-static bool is_open_to_deaths(const struct engine_context *s, const struct finding *f)
-{
-	return f->verdict_class == CW_CLASS_MISMATCH && !f->setup && f->is_proof &&
-	       (f->gate == CW_SNAP_NONE || s->g.gates[f->gate].n_missing_all);
-}
-
-static bool comes_of(const struct engine_context *s, const struct finding *f, uint32_t first)
-{
-	return is_open_to_deaths(s, f) &&
-	       engine_context_comm_rank(s, f->comm, first) != CW_SNAP_NONE &&
-	       all_entered(s, f->comm, first) &&
-	       was_made_before(s, f->comm, s->snap->ranks[first].ended_ns);
-}
-
-/* The oldest wait for a member that has ended; each of these is marked. CW_SNAP_NONE = none. */
+/*
+ * Marks the missing members that have ended, and returns the gate with the oldest wait for one;
+ * CW_SNAP_NONE = no rank waits for such a member.
+ */
 static uint32_t mark_ended(struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[f->comm];
@@ -140,22 +136,13 @@ static uint32_t mark_ended(struct engine_context *s, const struct finding *f)
 	return oldest;
 }
 
-static void drop_deaths(struct engine_context *s)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < s->n_findings; i++) {
-		const struct finding *f = &s->findings[i];
-
-		if (f->verdict_class != CW_CLASS_PROCESS_DEAD || !s->ended_after[f->rank])
-			s->findings[n++] = *f;
-	}
-	s->n_findings = n;
-}
-
+/*
+ * Finds the differing call that may explain the job's first death, gives it the waits for all
+ * members of its comm that ended, and drops the findings of these deaths.
+ */
 int consequence_join(struct engine_context *s)
 {
-	uint32_t first = find_first(s), gate = CW_SNAP_NONE;
+	uint32_t first = find_first(s), gate = CW_SNAP_NONE, n = 0;
 
 	if (first == CW_SNAP_NONE || !ended_by_itself(s, first))
 		return 0;
@@ -165,16 +152,22 @@ int consequence_join(struct engine_context *s)
 	for (uint32_t i = 0; i < s->n_findings && gate == CW_SNAP_NONE; i++) {
 		struct finding *f = &s->findings[i];
 
-		if (!comes_of(s, f, first))
+		if (!may_explain(s, f, first))
 			continue;
 		f->ended = &s->snap->ranks[first];
 		gate = mark_ended(s, f);
-		if (gate == CW_SNAP_NONE) /* nobody is left to wait */
+		if (gate == CW_SNAP_NONE) /* no rank is left to wait */
 			continue;
 		f->gate = gate;
 		f->since_ns = s->g.gates[gate].since_ns;
 		f->tier = TIER_PROOF;
 	}
-	drop_deaths(s);
+	for (uint32_t i = 0; i < s->n_findings; i++) {
+		const struct finding *f = &s->findings[i];
+
+		if (f->verdict_class != CW_CLASS_PROCESS_DEAD || !s->ended_after[f->rank])
+			s->findings[n++] = *f;
+	}
+	s->n_findings = n;
 	return 0;
 }

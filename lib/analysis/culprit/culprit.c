@@ -620,8 +620,8 @@ static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 	within_ns =
 		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
 	/*
-	 * Calls that move the same bytes the same way, with another type or operator, displace
-	 * none.
+	 * Calls that move the same bytes the same way, with another type or operator, displace no
+	 * data.
 	 */
 	for (uint32_t i = 1; al->is_proof && al->knows_call && i < al->n_sides; i++) {
 		const struct cw_op *a = &al->sides[0].op, *b = &al->sides[i].op;
@@ -729,8 +729,8 @@ static bool is_seen_shut(const struct engine_context *s, const struct gate *gate
 }
 
 /*
- * Returns how much attention the finding deserves. It is stuck if nothing moves there while ranks
- * wait: there is no culprit that could move, or the culprit shows no host activity.
+ * Returns how much attention the finding deserves. A finding is stuck if nothing moves there while
+ * ranks wait: there is no culprit that could move, or the culprit shows no host activity.
  */
 static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 {
@@ -806,6 +806,11 @@ static bool *cycles_closed_by_failure(struct engine_context *s)
 	return is_closed;
 }
 
+/*
+ * Finds all ends in this order: comms with differing calls, cycles, missing ranks, gates that all
+ * members have come to, and messages. Then joins deaths to the differing calls that may explain
+ * them.
+ */
 int culprit_find_all(struct engine_context *s)
 {
 	const struct waitgraph *g = &s->g;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several parts of the engine ask of an engine context. */
+/* Questions about an engine context that several parts of the engine have. */
 #include "analysis/culprit/engine_context.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /*
- * Whoever still waits this long after the last death is not being shut down, but left behind: the
- * grace periods between asking and killing are 30 s with Slurm, Kubernetes and torchrun.
+ * A rank that still waits this long after the last death is not being shut down, but was left
+ * behind. The grace period between a request to end and SIGKILL is 30 s with Slurm, Kubernetes and
+ * torchrun.
  */
 #define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
-/* Ranks that are held up by one other begin to wait within this time of each other. */
+/* Ranks that wait because of one other rank begin to wait within this time of each other. */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
-/* So far apart may instants lie that come from different nodes, or by different ways. */
+/* Times of one event may differ by this if they come from different nodes or on different ways. */
 #define CLOCKS_APART_NS (INT64_C(250) * 1000000)
 
-/* Of fewer members, looking at each is as quick. */
+/* In a smaller comm it is as quick to look at each member. */
 #define PLACES_MIN_MEMBERS 32
 
 int engine_context_init_places(struct engine_context *s)
@@ -57,7 +58,7 @@ static const uint64_t *places_of(const struct engine_context *s, uint32_t comm)
 	return places;
 }
 
-/* Everyone of thousands who wait may be asked for. */
+/* The engine may ask for each of thousands of waiting ranks, so large comms have a sorted index. */
 uint32_t engine_context_comm_rank(const struct engine_context *s, uint32_t comm, uint32_t rank)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
@@ -135,7 +136,10 @@ bool engine_context_gate_before(const struct engine_context *s, const struct gat
 	return order ? order < 0 : a->seq < b->seq;
 }
 
-/* As clear as another one, a collective tells more: a send may be made long before its receive. */
+/*
+ * Orders two gates by how clearly they show what a rank owes: fewer missing ranks come first. With
+ * equal numbers a collective is clearer than a message: a program may send long before it receives.
+ */
 static int compare_clearness(const struct gate *a, const struct gate *b)
 {
 	if (a->n_missing_all != b->n_missing_all)
@@ -143,45 +147,25 @@ static int compare_clearness(const struct gate *a, const struct gate *b)
 	return (a->kind == GATE_P2P) - (b->kind == GATE_P2P);
 }
 
-/* Of calls in which others wait for the rank. */
-struct choice {
-	uint32_t clearest; /* CW_SNAP_NONE = none yet */
-	int64_t oldest_ns; /* the first wait in one as clear as that; 0 = not known */
-};
-
-static void note_choice(const struct waitgraph *g, uint32_t i, struct choice *c)
-{
-	const struct gate *gate = &g->gates[i];
-	int order =
-		c->clearest == CW_SNAP_NONE ? -1 : compare_clearness(gate, &g->gates[c->clearest]);
-
-	if (order > 0)
-		return;
-	if (order < 0)
-		*c = (struct choice){ .clearest = i };
-	if (gate->since_ns && (!c->oldest_ns || gate->since_ns < c->oldest_ns))
-		c->oldest_ns = gate->since_ns;
-}
-
-/* Somebody waits there since then, or for as much less. */
+/* True if a rank has waited at the gate since that time, or for at most slack_ns less. */
 static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns)
 {
 	return !since_ns || (gate->since_ns && gate->since_ns <= since_ns + slack_ns);
 }
 
 /*
- * The call that shows best what the rank owes: of those that began to wait at about the same time
- * as the oldest, the one in which the fewest others are missing. Never a much younger one, however
- * clear: what the verdict is about must not change while the hang lasts. Where nothing else decides
- * and their beginnings are no further apart than nodes' clocks may be, it goes by name: another
- * leader, to which the same digests came otherwise, must know the same trouble by the same call.
+ * Returns the gate that shows best what the rank owes. Among the gates whose waits began at about
+ * the time of the oldest, this is the one at which the fewest others are missing. A much younger
+ * gate does not count, however clear it is: the subject of a verdict must not change while the hang
+ * lasts. If gates are equally clear, and their waits began no further apart than nodes' clocks may
+ * be, the gate's name decides. Another leader, which got the same digests at other times, must know
+ * the same trouble by the same call.
  */
 uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
-	struct choice choice = { .clearest = CW_SNAP_NONE };
-	uint32_t best = CW_SNAP_NONE;
-	int64_t oldest_ns = 0;
+	uint32_t clearest = CW_SNAP_NONE, best = CW_SNAP_NONE;
+	int64_t oldest_ns = 0, clearest_ns = 0; /* the oldest wait of all, and at a clearest gate */
 
 	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
 		int64_t since = g->gates[g->misses[i]].since_ns;
@@ -189,14 +173,25 @@ uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank)
 		if (since && (!oldest_ns || since < oldest_ns))
 			oldest_ns = since;
 	}
-	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++)
-		if (began_by(&g->gates[g->misses[i]], oldest_ns, SAME_TIME_NS))
-			note_choice(g, g->misses[i], &choice);
+	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
+		const struct gate *gate = &g->gates[g->misses[i]];
+		int order = clearest == CW_SNAP_NONE ? -1
+						     : compare_clearness(gate, &g->gates[clearest]);
+
+		if (!began_by(gate, oldest_ns, SAME_TIME_NS) || order > 0)
+			continue;
+		if (order < 0) {
+			clearest = g->misses[i];
+			clearest_ns = 0;
+		}
+		if (gate->since_ns && (!clearest_ns || gate->since_ns < clearest_ns))
+			clearest_ns = gate->since_ns;
+	}
 	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
 		const struct gate *gate = &g->gates[g->misses[i]];
 
-		if (!began_by(gate, choice.oldest_ns, CLOCKS_APART_NS) ||
-		    compare_clearness(gate, &g->gates[choice.clearest]) != 0)
+		if (!began_by(gate, clearest_ns, CLOCKS_APART_NS) ||
+		    compare_clearness(gate, &g->gates[clearest]) != 0)
 			continue;
 		if (best == CW_SNAP_NONE || engine_context_gate_before(s, gate, &g->gates[best]))
 			best = g->misses[i];

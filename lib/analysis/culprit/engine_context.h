@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine works on between the snapshot and the verdict: the histories of all comms, the
- * wait-for graph, and the ends of its paths, each with what seems to be the matter there.
+ * The engine's data between the snapshot and the verdict: the histories of all comms, the wait-for
+ * graph, and the findings, which are the ends of its paths with the trouble at each.
  */
 #pragma once
 
@@ -15,50 +15,48 @@
 #include "model/arena.h"
 #include "model/verdict_types.h"
 
-/* How much a finding deserves attention, before age decides. */
+/* How much attention a finding deserves. Within a tier its age decides. */
 enum finding_tier {
-	TIER_FRESH, /* waiting, not for long: what every healthy job looks like */
+	TIER_FRESH, /* a short wait, as in every healthy job */
 	TIER_OLD,   /* pending for longer than a stall, but the culprit shows host activity */
-	TIER_SILENT_PROOF, /* proven wrong, though nobody waits because of it */
+	TIER_SILENT_PROOF, /* proven wrong, but no rank waits because of it */
 	TIER_STUCK,        /* pending for longer than a stall, and nothing moves */
-	TIER_PROOF,        /* proven, and somebody waits because of it */
+	TIER_PROOF,        /* proven, and a rank waits because of it */
 };
 
-/* The matter at one end of the waiting. */
+/* The trouble at one end of the waits. */
 struct finding {
 	enum cw_class verdict_class;
 	enum cw_detail detail;
 	bool is_proof;
-	bool is_first;     /* of a death: no other explains it */
-	bool is_late;      /* of an end: another that the same wait for surely came before */
-	bool has_failed;   /* its call came back with an error: failed_call.h */
-	int64_t failed_ns; /* with has_failed: when; 0 = not known */
+	bool is_first;     /* for a death: no other death explains it */
+	bool is_late;      /* for an end: another end surely came before, for the same waits */
+	bool has_failed;   /* the rank's call returned an error: failed_call.h */
+	int64_t failed_ns; /* with has_failed: time of the error; 0 = not known */
 	enum finding_tier tier;
 	uint32_t node;    /* of the graph: a rank, a gate, or CW_SNAP_NONE (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
-	uint32_t partner; /* the other culprit, where two calls do not fit; CW_SNAP_NONE */
-	uint32_t gate;    /* where it is waited for; CW_SNAP_NONE = nobody waits */
-	uint32_t comm;    /* where; CW_SNAP_NONE = nowhere in particular */
-	uint64_t seq;     /* coll_seq, 0 where it has none */
+	uint32_t partner; /* the other culprit if two calls do not fit; CW_SNAP_NONE = none */
+	uint32_t gate;    /* at which ranks wait for it; CW_SNAP_NONE = no rank waits */
+	uint32_t comm;    /* CW_SNAP_NONE = no comm in particular */
+	uint64_t seq;     /* coll_seq; 0 = the call has none */
 	int64_t since_ns; /* the oldest wait for it; 0 = unknown */
-	/* Of device_stalled: what it does not come to, where that is not the call waited in. */
+	/* For device_stalled: the op that the device does not reach, unless the gate has it. */
 	const struct cw_op *held;
 	uint32_t held_comm;
-	/* What the members of a full call do not have in common; NULL = nothing was found. */
+	/* The difference in the setup of the members of a full call; NULL = none found. */
 	const struct alignment *setup;
-	bool is_uneven; /* of p2p_unmatched: an exchange of all, whose sizes do not add up */
-	/*
-	 * Of messages that do not fit, though nobody waits for one; NULL = it is not about those.
-	 */
+	bool is_uneven; /* for p2p_unmatched: the sizes of an exchange of all do not add up */
+	/* Messages that do not fit, although no rank waits for one; NULL = another trouble. */
 	const struct message_fault *messages;
-	/* Of calls that differ: who ended first after them, where that is why others wait; NULL. */
+	/* The rank that ended first after differing calls, if others wait because of it; NULL. */
 	const struct cw_snap_rank *ended;
 };
 
-/* Where the ranks of a comm stand in it, found when first asked for. */
+/* The places of the ranks in each comm, computed at the first question about the comm. */
 struct engine_context_places {
-	struct cw_arena *arena; /* the context's */
-	uint64_t **of_comm;     /* per comm: rank << 32 | place, ascending; NULL = not made */
+	struct cw_arena *arena; /* the context's arena */
+	uint64_t **of_comm;     /* per comm: rank << 32 | place, ascending; NULL = not computed */
 };
 
 struct engine_context {
@@ -71,29 +69,29 @@ struct engine_context {
 	struct finding *findings;
 	uint32_t n_findings;
 	uint32_t n_ended;   /* ranks that ended, other than in an orderly stop */
-	bool has_one_ended; /* all of these are one process */
+	bool has_one_ended; /* all ranks that ended are one process */
 	int64_t first_end_ns, last_end_ns;
 	/* A rank that ended by its own fault before all others; CW_SNAP_NONE = none. */
 	uint32_t failed_first;
-	uint32_t n_failed_first; /* with those of other processes that failed at the same time */
-	bool *has_given_up;      /* by rank: it aborted because it had waited; NULL = nobody has */
+	uint32_t n_failed_first; /* plus ranks of other processes that failed at the same time */
+	bool *has_given_up;  /* by rank: it aborted because it had waited for long; NULL = none */
 	bool *has_lost_peer; /* by rank: NCCL told it that a peer is gone, on a comm it still has */
 	uint32_t *failed_at; /* by rank: the gate at which its call failed; CW_SNAP_NONE = none */
-	/* By comm: the first death there, kept by death_order.c. */
+	/* By comm: its first death; death_order.c fills this at the first question. */
 	struct first_death *first_deaths;
-	/* By rank: 1 + the comm after whose differing call it ended; 0 = none; NULL = nobody. */
+	/* By rank: 1 + the comm after whose differing call it ended; 0 = none; NULL = all 0. */
 	uint32_t *ended_after;
 };
 
-/* Before any question; the context must stay where it is. 0 or -ENOMEM. */
+/* Call this before the other functions. The context must not move later. Returns 0 or -ENOMEM. */
 int engine_context_init_places(struct engine_context *s);
 
-/* Position of `rank` in the comm, the first of several; CW_SNAP_NONE = not a member. */
+/* Returns the first place of `rank` in the comm; CW_SNAP_NONE = not a member. */
 uint32_t engine_context_comm_rank(const struct engine_context *s, uint32_t comm, uint32_t rank);
 
 /*
- * a is why b is so. Whoever leaves a call out waits in a later one for those who wait in the first:
- * a cycle, which the differing call explains.
+ * True if a explains b. A rank that leaves out a call waits in a later call for the ranks that wait
+ * in the first one. This is a cycle, and the differing call is its cause.
  */
 static inline bool engine_context_explains(const struct engine_context *s, const struct finding *a,
 					   const struct finding *b)
@@ -104,45 +102,47 @@ static inline bool engine_context_explains(const struct engine_context *s, const
 }
 
 /*
- * The comm in which the device of a rank may be held up in a call of which nobody sees how far it
- * is; CW_SNAP_NONE = none, or the rank itself is held, which explains more.
+ * Returns the comm in which the rank's device may be held up in a call whose progress we do not
+ * see. CW_SNAP_NONE = no such comm, or the rank itself is held, which explains more.
  */
 static inline uint32_t engine_context_unobserved(const struct engine_context *s, uint32_t rank)
 {
 	return cw_rank_held_by(&s->snap->ranks[rank]) ? CW_SNAP_NONE : s->g.unobserved[rank];
 }
 
-/* What failed of the rank's at this gate (failed_call.h); false: nothing. */
+/*
+ * Finds the rank's call that failed at this gate (failed_call.h). Returns false if there is none.
+ */
 bool engine_context_failed_call(const struct engine_context *s, uint32_t gate, uint32_t rank,
 				struct failed_call *ret);
 
-/* Of a mismatch: who stands on which side. */
+/* Returns the sides of a mismatch. */
 const struct alignment *engine_context_sides(const struct engine_context *s,
 					     const struct finding *f);
 
-/* Members of the gate's comm that have completed the collective others are still inside of. */
+/* Returns how many members have completed the gate's collective, in which others still are. */
 uint32_t engine_context_n_completed(const struct engine_context *s, const struct gate *gate);
 
-/* Enough ranks have ended that the job is being taken down. */
+/* True if so many ranks have ended that the job seems to be shutting down. */
 bool engine_context_is_ending(const struct engine_context *s);
 
-/* The last end is not long ago: whoever still waits may be on its way out. */
+/* True if the last end is recent, so that a waiting rank may be about to end, too. */
 bool engine_context_may_be_ending(const struct engine_context *s);
 
 /*
- * By what is the same for all who see them, communicator and number of the call: not by ages, nor
- * by an order of comms.
+ * Orders gates by communicator and call number, which are the same on all nodes. Ages and indices
+ * of comms are not.
  */
 bool engine_context_gate_before(const struct engine_context *s, const struct gate *a,
 				const struct gate *b);
 
-/* The gate by which to describe what a missing rank owes. */
+/* Returns the gate that shows best what a missing rank owes. */
 uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank);
 
 /*
- * The send or receive with that rank which the side's only rank waits in. A group waits for the
- * counterparts of all its calls, and is known by the oldest of them: what is missing may be that of
- * another one. NULL: that one is not at hand.
+ * Returns the send or receive with that rank in which the side's only rank waits; NULL = not known.
+ * The side has the oldest call of its group. But a group waits for the counterparts of all its
+ * calls, so the missing one may belong to another call.
  */
 const struct cw_op *engine_context_call_with(const struct engine_context *s, uint32_t comm,
 					     const struct cw_side *side, uint32_t rank);

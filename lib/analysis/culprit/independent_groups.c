@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Returns the node that stands for the node's part, and shortens the path to it. */
 static uint32_t find(const struct independent_groups *p, uint32_t node)
 {
 	while (p->parent[node] != node) {
@@ -55,7 +56,10 @@ static int join_processes(const struct cw_snapshot *snap, struct cw_arena *a,
 	return 0;
 }
 
-/* Ranks that wait in makings to which nobody can come any more wait for each other, all of them. */
+/*
+ * Joins all ranks that wait for communicators which can no longer be made: they wait for each
+ * other.
+ */
 static void join_makings(const struct cw_snapshot *snap, const struct waitgraph *g,
 			 struct independent_groups *p)
 {

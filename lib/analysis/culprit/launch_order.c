@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As NCCL 2.19 and later do it: ncclTaskCollSorterInsert() (src/include/comm.h) puts a call in
- * front of others of its size class, four of which lie between two powers of two, the largest
- * first, and all under 1 KiB are one; ncclPrepareTasks() (src/enqueue.cc) then takes together what
- * has one function, operator and type, in the order in which the first of each comes.
+ * We follow NCCL 2.19 and later. ncclTaskCollSorterInsert() (src/include/comm.h) sorts calls by
+ * size class, the largest first, and puts a call in front of others of its class. There are four
+ * classes between two powers of two, and one for all sizes below 1 KiB. ncclPrepareTasks()
+ * (src/enqueue.cc) then takes calls of one function, operator and type together, in the order of
+ * the first of each.
  */
 #include "analysis/culprit/launch_order.h"
 
 #include "analysis/align/position.h"
 #include "model/signature.h"
 
-/* Longer groups are not looked at. */
+/* We give longer groups no number. */
 #define MAX_CALLS 64u
 #define UNIT_LOG2 10
 #define MAX_LOG2 30
@@ -35,7 +36,7 @@ static uint64_t traffic_of(const struct cw_op *op, uint32_t nranks)
 	}
 }
 
-/* Larger for more, four steps to a doubling; 0 below the unit. */
+/* Returns the size class: larger for more bytes, four steps per doubling, 0 below the unit. */
 static unsigned size_class_of(uint64_t traffic)
 {
 	uint64_t units = traffic >> UNIT_LOG2;
@@ -49,14 +50,7 @@ static unsigned size_class_of(uint64_t traffic)
 	return 4 * (log2 - 1) + (unsigned)(units >> (log2 - 2) & 3);
 }
 
-/* What is launched together: bytes are moved whatever their type. */
-static uint64_t function_of(const struct cw_op *op)
-{
-	bool bytewise = cw_signature_is_bytewise(op->kind);
-
-	return (uint64_t)op->kind << 16 | (bytewise ? 0 : (uint64_t)op->dtype << 8 | op->redop);
-}
-
+/* Inserts the call in front of the calls of its size class. */
 static void insert(struct launch *v, uint32_t n, const struct launch *call)
 {
 	uint32_t at = 0;
@@ -68,7 +62,7 @@ static void insert(struct launch *v, uint32_t n, const struct launch *call)
 	v[at] = *call;
 }
 
-/* Each function's calls, where the first of them stands. */
+/* Hashes the calls, grouped by function at the place of the function's first call. */
 static uint64_t number_of(const struct launch *v, uint32_t n)
 {
 	uint64_t number = CW_HASH_INIT;
@@ -96,15 +90,19 @@ uint64_t launch_order_of(const struct cw_snap_comm *c, const struct cw_snap_memb
 			group = m->window[i].group_id;
 	for (uint32_t i = 0; group && i < m->n_window; i++) {
 		const struct cw_op *op = &m->window[i];
+		uint64_t function = (uint64_t)op->kind << 16;
 
 		if (op->group_id != group || !position_is_step(op))
 			continue;
 		if (n == MAX_CALLS)
 			return 0;
+		/* NCCL moves bytes whatever their type, so such calls differ by kind alone. */
+		if (!cw_signature_is_bytewise(op->kind))
+			function |= (uint64_t)op->dtype << 8 | op->redop;
 		insert(calls, n++,
 		       &(struct launch){ .signature = cw_signature(op->kind, op->dtype, op->redop,
 								   op->root, op->count, op->bytes),
-					 .function = function_of(op),
+					 .function = function,
 					 .size_class = size_class_of(traffic_of(op, c->nranks)) });
 	}
 	return n > 1 ? number_of(calls, n) : 0;

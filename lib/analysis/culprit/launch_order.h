@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order NCCL launches the calls of a group. It sorts them by size, so the order in which
- * they were made does not matter to it, but among calls of about one size.
+ * The order in which NCCL launches the calls of a group. NCCL sorts them by size, so the program's
+ * order matters only among calls of about the same size.
  *
  * Pure; bounded.
  */
@@ -10,8 +10,9 @@
 #include "model/snapshot.h"
 
 /*
- * A number for the order of the member's group with that coll_seq: members that made the same calls
- * and have the same number launch them in the same order. 0 = not known, or there is no such group.
+ * Returns a number for the launch order of the member's group with that coll_seq. Members that made
+ * the same calls and have the same number launch these in the same order. 0 = not known, or no such
+ * group.
  */
 uint64_t launch_order_of(const struct cw_snap_comm *c, const struct cw_snap_member *m,
 			 uint64_t seq);

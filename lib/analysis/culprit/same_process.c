@@ -2,18 +2,12 @@
 #include "analysis/culprit/same_process.h"
 
 /*
- * A thread comes to all its devices in a step. It does not grow with the wait: who gets on later
- * has a life of its own.
+ * A thread that drives several devices calls NCCL for all of them within this time. The time does
+ * not grow with the wait: a rank that gets on later belongs to another thread.
  */
 #define STEP_NS (INT64_C(15) * 1000000000)
 
-static bool is_idle(const struct engine_context *s, uint32_t rank)
-{
-	return s->snap->ranks[rank].host_call.kind == CW_OP_NONE && !waitgraph_waits(&s->g, rank) &&
-	       !s->g.behind[rank] && engine_context_unobserved(s, rank) == CW_SNAP_NONE;
-}
-
-/* When it was last seen to get on, in whatever comm; 0 = never. */
+/* Returns when the rank last made progress in any comm; 0 = never. */
 static int64_t last_host_activity(const struct engine_context *s, uint32_t rank)
 {
 	int64_t last_ns = 0;
@@ -36,8 +30,12 @@ uint32_t same_process_list_idle(const struct engine_context *s, uint32_t culprit
 	for (uint32_t r = 0; r < s->snap->n_ranks; r++) {
 		int64_t apart_ns;
 
+		/*
+		 * An idle rank is in no call, waits at no gate, and is not held up by its device.
+		 */
 		if (r == culprit || !cw_snap_rank_shares_process(one, &s->snap->ranks[r]) ||
-		    !is_idle(s, r))
+		    s->snap->ranks[r].host_call.kind != CW_OP_NONE || waitgraph_waits(&s->g, r) ||
+		    s->g.behind[r] || engine_context_unobserved(s, r) != CW_SNAP_NONE)
 			continue;
 		if (!stood_still_ns)
 			stood_still_ns = last_host_activity(s, culprit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that drives several devices is as many ranks. Where one of its threads issues the calls
- * of all, what holds that thread up holds up all of them, also those for whom nobody waits yet:
- * their peers may be at calls before.
+ * A process that drives several devices counts as several ranks. If one of its threads makes the
+ * calls of all, anything that holds up that thread holds up all these ranks. This includes ranks
+ * that no rank waits for yet, because their peers are at earlier calls.
  *
  * Pure.
  */
@@ -14,16 +14,17 @@
 #include "analysis/culprit/engine_context.h"
 
 /*
- * Ranks of the culprit's process that do nothing either: in no call, waiting nowhere, held up by no
- * device, and have been so as long as it has, a step more or less. Into ranks, which has room for
- * all; how many. O(members of all comms) where the process is several ranks.
+ * Lists the idle ranks of the culprit's process: in no call, waiting at no gate, held up by no
+ * device, and without progress for as long as the culprit, within the time of one step. `ranks` has
+ * room for all ranks. Returns their number. O(members of all comms) if the process has several
+ * ranks.
  */
 uint32_t same_process_list_idle(const struct engine_context *s, uint32_t culprit, uint32_t *ranks);
 
 /*
- * One is outside of NCCL that is not named, or for whom nobody waits: what it has launched may be
- * all that it waits for, or the thread that should go on with it be the one that is held up. So who
- * has not come is not proven. is_culprit: by rank.
+ * True if another rank of the process is outside of NCCL and is no culprit, or no rank waits for
+ * it. Then the culprit is not proven: the process may wait only for calls that it has launched, or
+ * the thread that should go on with these is the thread that is held up. is_culprit is by rank.
  */
 bool same_process_may_be_others(const struct engine_context *s, uint32_t culprit,
 				const bool *is_culprit);

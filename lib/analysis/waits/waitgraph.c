@@ -184,10 +184,12 @@ static const struct cw_op *call_of(const struct builder *b, const struct cw_op *
 {
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct cw_snap_member *member = &b->c->members[m];
-		const struct cw_op *ends[] = { member->pending, member->last };
+		const struct cw_op *ends[2];
 
 		if (member->rank == CW_SNAP_NONE)
 			continue;
+		ends[0] = member->pending;
+		ends[1] = member->last;
 		for (unsigned i = 0; i < 2; i++)
 			if (ends[i] && position_is_step(ends[i]) &&
 			    ends[i]->coll_seq == op->coll_seq)

@@ -75,7 +75,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 					 uint32_t peer, uint64_t n)
 {
 	const struct cw_snap_member *m = &b->c->members[peer];
-	const struct cw_op *op, *pending = m->pending;
+	const struct cw_op *op, *pending;
 	unsigned other = kind == CW_OP_SEND ? CW_OP_RECV : CW_OP_SEND;
 	uint32_t flags = b->positions[peer].flags;
 	uint64_t count = 0;
@@ -91,6 +91,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 	} else if (flags & POS_DEAD) {
 		return MISSING;
 	}
+	pending = m->pending;
 	op = find_op(m, other, me, n);
 	if (!op && !(m->known & CW_KNOWN_P2P))
 		return NOT_VISIBLE;
