@@ -29,7 +29,6 @@
 #define READS_MAX 16
 /* The limit of frames that we visit. It includes frames without Python code. */
 #define STEPS_MAX (4 * CW_PYTHON_PLACES)
-#define POINTER_TAGS UINT64_C(7)
 
 /* NULL until the interpreter has confirmed the layout. */
 static _Atomic(const struct cw_python_layout *) armed;
@@ -125,7 +124,7 @@ static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *
 			return n;
 		if (f[l->owner] < CW_PYTHON_OWNER_C)
 			places[n++] = (struct cw_python_place){
-				.code = word(f, l->code) & ~POINTER_TAGS,
+				.code = word(f, l->code) & ~CW_PYTHON_POINTER_TAGS,
 				.instr = word(f, l->instr),
 			};
 		frame = word(f, l->previous);
@@ -156,7 +155,7 @@ static __attribute__((noinline)) bool read_codes(const struct cw_python_layout *
 
 		memcpy(&places[i].first_line, f, sizeof(places[i].first_line));
 		places[i].file = word(f, l->file - l->first_line);
-		places[i].name = word(f, l->name - l->first_line);
+		places[i].name = word(f, l->qualified_name - l->first_line);
 		places[i].line_table = word(f, l->line_table - l->first_line);
 	}
 	return true;
@@ -333,6 +332,8 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 		if (cw_parse_digits(&minor_at, 10, &minor) == 0 && minor <= UINT_MAX)
 			l = cw_python_layout_of((unsigned)minor);
 	}
+	if (l && l->has_frame_objects)
+		l = NULL; /* we follow no objects in the path of a call: one read per frame */
 	if (!l)
 		cw_log("call stacks: Python %.8s is not known: native frames only", version);
 	return l;

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "agent/python/python_code.h"
+#include "agent/python/python_frame.h"
 #include "agent/record/own_memory.h"
 
 #define CW_PYTHON_PLACES CW_REC_STACK_PYTHON

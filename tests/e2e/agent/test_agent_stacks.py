@@ -18,7 +18,7 @@ RANK = os.path.join(HERE, "stacks_rank.py")
 PYTHONS = os.environ.get("CW_PYTHONS", sys.executable).split(":")
 STACKS, FRAMES = 7, 12  # sections
 DROP_STACKS = 8
-KNOWN_MINORS = range(11, 15)  # agent/python/python_layout.c
+KNOWN_MINORS = range(11, 15)  # lib/python/python_layout.c
 MAX_BYTES = 2 << 20
 
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/python/call_stack.h"
-#include "agent/python/python_code.h"
+#include "agent/python/python_frame.h"
 #include "agent/record/modules.h"
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"
@@ -281,15 +281,17 @@ Test(agent_call_stack, has_layouts_whose_fields_lie_in_what_is_read)
 			continue;
 		n++;
 		cr_expect(l->code + 8 <= l->frame_bytes && l->previous + 8 <= l->frame_bytes &&
-				  l->instr + 8 <= l->frame_bytes && l->owner < l->frame_bytes,
+				  l->instr + (l->has_frame_objects ? 4 : 8) <= l->frame_bytes &&
+				  l->owner < l->frame_bytes,
 			  "3.%u: frame", minor);
 		cr_expect(l->first_line < l->file && l->first_line < l->name &&
 				  l->file < l->line_table && l->name < l->line_table &&
 				  l->line_table + 8 - l->first_line <= CW_PYTHON_CODE_BYTES,
 			  "3.%u: code", minor);
 	}
-	cr_expect_eq(n, 4);
-	cr_expect_null(cw_python_layout_of(10));
+	cr_expect_eq(n, CW_PYTHON_MINOR_MAX - CW_PYTHON_MINOR_MIN + 1);
+	cr_expect_null(cw_python_layout_of(CW_PYTHON_MINOR_MIN - 1));
+	cr_expect_null(cw_python_layout_of(CW_PYTHON_MINOR_MAX + 1));
 	cr_expect_null(cw_python_layout_of(UINT32_MAX));
 }
 

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/reader/python_reader.h"
+
+#include <string.h>
+
+#include "python/python_code.h"
+
+/* All reads of one process. At about 1 us each they take a fraction of a second. */
+#define MAX_READS 200000u
+/* Interpreters of one process; a program rarely has a second one (PEP 734). */
+#define MAX_INTERPRETERS 16u
+/* Attempts to find two equal reads of a chain: some hundred microseconds for a busy thread. */
+#define CHAIN_ATTEMPTS 64u
+/* Attempts to walk the list of threads while threads begin and end. */
+#define LIST_ATTEMPTS 8u
+/* Frames without Python code stand between others: at most one per call from C. */
+#define MAX_STEPS (3 * CW_PYTHON_READ_FRAMES)
+/* Frames of Python functions that call each other lie side by side, so one read brings several. */
+#define VIEW_BYTES 1024u
+/* The largest offset of a field that we read in an object, plus its size. */
+#define HEAD_BYTES 264u
+/* The longest piece of a text that we copy, in characters. */
+#define TEXT_PIECE 256u
+/*
+ * The C library's struct behind a pthread_t holds the thread's number here. glibc has kept these
+ * offsets since 2.17. We accept the number only if the kernel lists a thread with it.
+ */
+#if defined(__x86_64__)
+#define PTHREAD_TID 720u
+#elif defined(__aarch64__)
+#define PTHREAD_TID 208u
+#endif
+
+#define PAGE 4096u
+/* Names and tables of lines of one process rarely lie in more pages. */
+#define CACHED_PAGES 32u
+
+struct page {
+	uint64_t number; /* 0 = unused: the first page is never mapped */
+	uint8_t bytes[PAGE];
+};
+
+struct reader {
+	const struct cw_python_read_config *config;
+	const struct cw_python_layout *layout;
+	struct cw_python_memory counted; /* counts and limits the reads */
+	/*
+	 * For names and tables of lines, which do not change. Many frames share them, and a read of
+	 * a page costs as much as a read of a word.
+	 */
+	struct cw_python_memory cached;
+	struct page pages[CACHED_PAGES];
+	struct cw_python_read_summary summary;
+	uint64_t odd_thread; /* where the last walk of a list of threads failed */
+	struct cw_python_frame frames[CW_PYTHON_READ_FRAMES];
+};
+
+static bool read_counted(void *user, uint64_t from, void *to, size_t len)
+{
+	struct reader *r = user;
+
+	if (r->summary.n_reads == MAX_READS || from + len < from)
+		return false;
+	r->summary.n_reads++;
+	return cw_python_read(r->config->memory, from, to, len);
+}
+
+static bool read_cached(void *user, uint64_t from, void *to, size_t len)
+{
+	struct reader *r = user;
+
+	while (len) {
+		size_t at = from % PAGE, n = PAGE - at < len ? PAGE - at : len;
+		struct page *page = &r->pages[from / PAGE % CACHED_PAGES];
+
+		if (page->number != from / PAGE) {
+			page->number = 0;
+			if (from < PAGE || !read_counted(r, from - at, page->bytes, PAGE))
+				return false;
+			page->number = from / PAGE;
+		}
+		memcpy(to, page->bytes + at, n);
+		to = (char *)to + n;
+		from += n;
+		len -= n;
+	}
+	return true;
+}
+
+static bool read_word(struct reader *r, uint64_t from, uint64_t *ret)
+{
+	return cw_python_read(&r->counted, from, ret, sizeof(*ret));
+}
+
+static bool is_exhausted(const struct reader *r)
+{
+	return r->summary.n_reads == MAX_READS;
+}
+
+static uint64_t word(const uint8_t *bytes, unsigned offset)
+{
+	uint64_t v;
+
+	memcpy(&v, bytes + offset, sizeof(v));
+	return v;
+}
+
+/* ---- a thread's state ---- */
+
+struct thread_head {
+	uint64_t previous, next, interpreter, frame, id, native_id;
+};
+
+static size_t thread_bytes(const struct cw_python_layout *l)
+{
+	const uint16_t fields[] = { l->thread_previous, l->thread_next, l->thread_interpreter,
+				    l->thread_frame,    l->thread_id,   l->thread_native_id };
+	uint16_t last = 0;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		last = fields[i] > last ? fields[i] : last;
+	return last + sizeof(uint64_t);
+}
+
+static bool read_thread_head(struct reader *r, uint64_t thread, struct thread_head *ret)
+{
+	const struct cw_python_layout *l = r->layout;
+	uint8_t head[HEAD_BYTES];
+
+	if (thread & 7 || !cw_python_read(&r->counted, thread, head, thread_bytes(l)))
+		return false;
+	*ret = (struct thread_head){
+		.previous = word(head, l->thread_previous),
+		.next = word(head, l->thread_next),
+		.interpreter = word(head, l->thread_interpreter),
+		.frame = word(head, l->thread_frame),
+		.id = word(head, l->thread_id),
+		.native_id = l->thread_native_id ? word(head, l->thread_native_id) : 0,
+	};
+	return true;
+}
+
+/* ---- the chain of frames ---- */
+
+struct link {
+	uint64_t frame, code, instr;
+};
+
+struct chain {
+	unsigned n;
+	bool is_cut;
+	struct link links[CW_PYTHON_READ_FRAMES];
+};
+
+/* The last `have` bytes are valid; they end just before address `end`. */
+struct view {
+	uint64_t end;
+	size_t have;
+	uint8_t bytes[VIEW_BYTES];
+};
+
+static const uint8_t *view_frame(struct reader *r, struct view *v, uint64_t frame)
+{
+	size_t len = r->layout->frame_bytes;
+	uint64_t end = frame + len;
+
+	if (frame & 7 || end < frame)
+		return NULL;
+	if (!v->have || end > v->end || frame < v->end - v->have) {
+		/* An object's neighbours are no frames. */
+		v->have = r->layout->has_frame_objects || end < VIEW_BYTES ? len : VIEW_BYTES;
+		v->end = end;
+		if (!cw_python_read(&r->counted, end - v->have, v->bytes + VIEW_BYTES - v->have,
+				    v->have)) {
+			v->have = len; /* the rest may be unmapped */
+			if (!cw_python_read(&r->counted, frame, v->bytes + VIEW_BYTES - len, len))
+				return NULL;
+		}
+	}
+	return v->bytes + (VIEW_BYTES - (v->end - frame));
+}
+
+static bool find_innermost(struct reader *r, const struct thread_head *head, uint64_t *ret)
+{
+	*ret = head->frame;
+	return !r->layout->is_via_cframe || !head->frame ||
+	       read_word(r, head->frame + r->layout->cframe_frame, ret);
+}
+
+static struct link link_of(const struct cw_python_layout *l, uint64_t frame, const uint8_t *bytes)
+{
+	struct link link = { .frame = frame,
+			     .code = word(bytes, l->code) & ~CW_PYTHON_POINTER_TAGS };
+	int32_t index;
+
+	if (l->has_frame_objects) {
+		memcpy(&index, bytes + l->instr, sizeof(index));
+		link.instr = (uint64_t)(int64_t)index;
+	} else {
+		link.instr = word(bytes, l->instr);
+	}
+	return link;
+}
+
+/* Reads the chain of a thread once. Returns false if a frame is unreadable, or if it has no end. */
+static bool read_chain(struct reader *r, const struct thread_head *head, struct chain *ret)
+{
+	const struct cw_python_layout *l = r->layout;
+	struct view v = { .have = 0 };
+	uint64_t frame;
+
+	ret->n = 0;
+	ret->is_cut = false;
+	if (!find_innermost(r, head, &frame))
+		return false;
+	for (unsigned step = 0; frame; step++) {
+		const uint8_t *bytes;
+
+		if (ret->n == CW_PYTHON_READ_FRAMES) {
+			ret->is_cut = true;
+			return true;
+		}
+		bytes = step < MAX_STEPS ? view_frame(r, &v, frame) : NULL;
+		if (!bytes)
+			return false;
+		if (l->has_frame_objects || bytes[l->owner] < CW_PYTHON_OWNER_C)
+			ret->links[ret->n++] = link_of(l, frame, bytes);
+		frame = word(bytes, l->previous);
+	}
+	return true;
+}
+
+/*
+ * True if the thread was in this stack the whole time between the two reads. It may have moved on
+ * inside the innermost frame, and then it was in that frame at both places.
+ */
+static bool is_same(const struct chain *a, const struct chain *b)
+{
+	if (a->n != b->n || a->is_cut != b->is_cut)
+		return false;
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->links[i].frame != b->links[i].frame ||
+		    a->links[i].code != b->links[i].code ||
+		    (i && a->links[i].instr != b->links[i].instr))
+			return false;
+	return true;
+}
+
+/* Reads a chain that holds still. Sets the head as of the last read. */
+static enum cw_python_thread_state read_steady(struct reader *r, uint64_t thread,
+					       uint64_t interpreter, struct thread_head *head,
+					       struct chain *ret)
+{
+	struct chain other;
+	struct chain *now = ret, *before = &other;
+	bool has_before = false;
+	uint64_t failed_at = 0;
+
+	for (unsigned i = 0; i < CHAIN_ATTEMPTS && !is_exhausted(r); i++) {
+		struct chain *swap = now;
+
+		if (!read_thread_head(r, thread, head) || head->interpreter != interpreter)
+			return CW_PYTHON_THREAD_CHANGED; /* the thread has ended */
+		if (!read_chain(r, head, now)) {
+			/* If the thread stands still, another attempt finds the same. */
+			if (head->frame && failed_at == head->frame)
+				return CW_PYTHON_THREAD_UNREADABLE;
+			failed_at = head->frame;
+			has_before = false;
+			continue;
+		}
+		if (has_before && is_same(before, now)) {
+			if (now != ret)
+				*ret = *now;
+			return ret->is_cut ? CW_PYTHON_THREAD_CUT : CW_PYTHON_THREAD_READ;
+		}
+		has_before = true;
+		now = before;
+		before = swap;
+	}
+	return CW_PYTHON_THREAD_CHANGED;
+}
+
+/* ---- the names of frames ---- */
+
+static size_t put_utf8(uint32_t c, char *to)
+{
+	if (c >= 0x80 && c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c >= 0x800 && c < 0x10000 && (c < 0xd800 || c >= 0xe000)) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 63));
+		to[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	if (c >= 0x10000 && c < 0x110000) {
+		to[0] = (char)(0xf0 | c >> 18);
+		to[1] = (char)(0x80 | (c >> 12 & 63));
+		to[2] = (char)(0x80 | (c >> 6 & 63));
+		to[3] = (char)(0x80 | (c & 63));
+		return 4;
+	}
+	to[0] = c && c < 0x80 ? (char)c : '?';
+	return 1;
+}
+
+/*
+ * Copies a text as UTF-8. Of a text that is too long, copies the end, from a slash on if there is
+ * one, or the beginning.
+ */
+static void copy_text(struct reader *r, uint64_t text, bool is_path, char *to, size_t size)
+{
+	uint8_t piece[TEXT_PIECE * 4];
+	char utf8[TEXT_PIECE * 4 + 1];
+	struct cw_python_characters c;
+	size_t used = 0, at = 0;
+	uint32_t n, skip;
+	char *slash;
+
+	memcpy(to, "???", sizeof("???"));
+	if (!cw_python_characters(&r->cached, r->layout, text, &c))
+		return;
+	n = c.n < TEXT_PIECE ? c.n : TEXT_PIECE;
+	skip = is_path ? c.n - n : 0;
+	if (!n ||
+	    !cw_python_read(&r->cached, c.from + (uint64_t)skip * c.width, piece, n * c.width))
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t character = 0;
+
+		memcpy(&character, piece + i * c.width, c.width);
+		used += put_utf8(character, utf8 + used);
+	}
+	utf8[used] = '\0';
+	if (is_path && (skip || used >= size)) {
+		at = used >= size ? used - (size - 1) : 0;
+		slash = strchr(utf8 + at, '/');
+		if (slash)
+			at = (size_t)(slash - utf8);
+		while ((utf8[at] & 0xc0) == 0x80)
+			at++;
+		used -= at;
+	} else if (used >= size) {
+		used = size - 1;
+		while (used && (utf8[used] & 0xc0) == 0x80)
+			used--;
+	}
+	memcpy(to, utf8 + at, used);
+	to[used] = '\0';
+}
+
+static size_t code_bytes(const struct cw_python_layout *l)
+{
+	const uint16_t fields[] = { l->first_line, l->file, l->name, l->line_table };
+	uint16_t last = CW_PYTHON_TYPE;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		last = fields[i] > last ? fields[i] : last;
+	return last + sizeof(uint64_t);
+}
+
+/* Fills the frame. Returns false if it has no code object. */
+static bool describe(struct reader *r, const struct link *link, struct cw_python_frame *ret)
+{
+	const struct cw_python_layout *l = r->layout;
+	struct cw_python_place at = { .code = link->code, .instr = link->instr };
+	uint8_t code[HEAD_BYTES];
+
+	if (!cw_python_read(&r->counted, link->code, code, code_bytes(l)) ||
+	    word(code, CW_PYTHON_TYPE) != r->config->runtime->code_type)
+		return false;
+	memcpy(&at.first_line, code + l->first_line, sizeof(at.first_line));
+	at.line_table = word(code, l->line_table);
+	ret->line = cw_python_line(&r->cached, l, &at);
+	copy_text(r, word(code, l->file), true, ret->file, sizeof(ret->file));
+	copy_text(r, word(code, l->name), false, ret->function, sizeof(ret->function));
+	return true;
+}
+
+/* ---- threads ---- */
+
+struct lock {
+	uint64_t address, holder;
+};
+
+/* Reads which thread holds the lock. The holder is 0 if none does, or if we cannot tell. */
+static struct lock read_lock(struct reader *r, uint64_t interpreter)
+{
+	const struct cw_python_layout *l = r->layout;
+	struct lock lock = { .address = r->config->runtime->address + l->runtime_lock };
+	int32_t is_taken;
+
+	if (l->interpreter_lock && !read_word(r, interpreter + l->interpreter_lock, &lock.address))
+		lock.address = 0;
+	if (!lock.address || !read_word(r, lock.address + l->lock_holder, &lock.holder) ||
+	    !cw_python_read(&r->counted, lock.address + l->lock_is_taken, &is_taken,
+			    sizeof(is_taken)) ||
+	    is_taken != 1)
+		lock.holder = 0;
+	return lock;
+}
+
+static const struct cw_python_task *task_of(const struct reader *r, uint64_t inner_tid)
+{
+	for (size_t i = 0; i < r->config->n_tasks; i++)
+		if (r->config->tasks[i].inner_tid > 0 &&
+		    (uint64_t)r->config->tasks[i].inner_tid == inner_tid)
+			return &r->config->tasks[i];
+	return NULL;
+}
+
+static const struct cw_python_task *find_task(struct reader *r, const struct thread_head *head)
+{
+	const struct cw_python_task *task = task_of(r, head->native_id);
+#ifdef PTHREAD_TID
+	uint32_t tid;
+
+	if (!task && head->id &&
+	    cw_python_read(&r->counted, head->id + PTHREAD_TID, &tid, sizeof(tid)))
+		task = task_of(r, tid);
+#endif
+	return task;
+}
+
+static bool wants(const struct reader *r, const struct lock *lock,
+		  const struct cw_python_task *task)
+{
+	uint64_t from = lock->address + r->layout->lock_condition;
+
+	return lock->address && task && task->futex >= from &&
+	       task->futex < from + CW_PYTHON_CONDITION_BYTES;
+}
+
+static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
+			const struct lock *lock)
+{
+	struct cw_python_thread t = { .frames = r->frames };
+	struct thread_head head = { 0 };
+	struct chain chain;
+
+	t.state = read_steady(r, thread, interpreter, &head, &chain);
+	if (head.interpreter != interpreter)
+		return; /* the thread has ended, or begins only now */
+	t.id = head.id;
+	t.task = find_task(r, &head);
+	t.holds_lock = lock->holder == thread && read_lock(r, interpreter).holder == thread;
+	t.wants_lock = !t.holds_lock && wants(r, lock, t.task);
+	if (t.state == CW_PYTHON_THREAD_READ || t.state == CW_PYTHON_THREAD_CUT) {
+		while (t.n_frames < chain.n &&
+		       describe(r, &chain.links[t.n_frames], &r->frames[t.n_frames]))
+			t.n_frames++;
+		if (t.n_frames < chain.n) {
+			t.state = CW_PYTHON_THREAD_UNREADABLE;
+			t.n_frames = 0;
+		}
+	}
+	r->summary.n_threads++;
+	r->summary.n_changed += t.state == CW_PYTHON_THREAD_CHANGED;
+	r->summary.n_unreadable += t.state == CW_PYTHON_THREAD_UNREADABLE;
+	r->summary.n_cut += t.state == CW_PYTHON_THREAD_CUT;
+	r->config->fn(&t, r->config->user);
+}
+
+/*
+ * Lists the threads of an interpreter. Each thread's state must point back to the one before it, so
+ * a list that changes meanwhile, or that leads in a circle, is noticed. Returns the number of
+ * threads, -1 if the links do not agree.
+ */
+static int list_threads(struct reader *r, uint64_t interpreter,
+			uint64_t threads[CW_PYTHON_READ_THREADS])
+{
+	uint64_t thread, before = 0;
+	struct thread_head head;
+	int n = 0;
+
+	r->odd_thread = 0;
+	if (!read_word(r, interpreter + r->layout->interpreter_threads, &thread))
+		return -1;
+	while (thread) {
+		if (n == CW_PYTHON_READ_THREADS) {
+			r->summary.has_more = true;
+			break;
+		}
+		if (!read_thread_head(r, thread, &head) || head.interpreter != interpreter ||
+		    head.previous != before) {
+			r->odd_thread = thread;
+			return -1;
+		}
+		threads[n++] = before = thread;
+		thread = head.next;
+	}
+	return n;
+}
+
+static enum cw_python_result read_interpreter(struct reader *r, uint64_t interpreter)
+{
+	uint64_t threads[CW_PYTHON_READ_THREADS], odd = UINT64_MAX;
+	struct lock lock;
+	int n = -1;
+
+	for (unsigned i = 0; i < LIST_ATTEMPTS && !is_exhausted(r); i++) {
+		n = list_threads(r, interpreter, threads);
+		if (n >= 0)
+			break;
+		/* If two walks in a row fail at the same place, it is not the program's change. */
+		if (r->odd_thread == odd)
+			return CW_PYTHON_ODD;
+		odd = r->odd_thread;
+	}
+	if (n < 0)
+		return CW_PYTHON_UNSTEADY;
+	lock = read_lock(r, interpreter);
+	for (int i = 0; i < n && !is_exhausted(r); i++)
+		read_thread(r, threads[i], interpreter, &lock);
+	return CW_PYTHON_READ;
+}
+
+static enum cw_python_result read_interpreters(struct reader *r)
+{
+	uint64_t from = r->config->runtime->address + r->layout->runtime_interpreters;
+	enum cw_python_result result = CW_PYTHON_READ;
+	uint64_t interpreter;
+
+	if (!read_word(r, from, &interpreter))
+		return CW_PYTHON_ODD;
+	if (!interpreter)
+		return CW_PYTHON_IDLE;
+	for (unsigned i = 0; interpreter && result == CW_PYTHON_READ; i++) {
+		if (i == MAX_INTERPRETERS) {
+			r->summary.has_more = true;
+			break;
+		}
+		result = read_interpreter(r, interpreter);
+		if (!read_word(r, interpreter + r->layout->interpreter_next, &interpreter))
+			return CW_PYTHON_ODD;
+	}
+	return result;
+}
+
+enum cw_python_result cw_python_read_threads(const struct cw_python_read_config *config,
+					     struct cw_python_read_summary *ret)
+{
+	struct reader r = { .config = config, .layout = &config->runtime->layout };
+	enum cw_python_result result;
+
+	r.counted = (struct cw_python_memory){ .read = read_counted, .user = &r };
+	r.cached = (struct cw_python_memory){ .read = read_cached, .user = &r };
+	result = read_interpreters(&r);
+	if (is_exhausted(&r))
+		result = CW_PYTHON_EXHAUSTED;
+	else if (result == CW_PYTHON_READ && !r.summary.n_threads)
+		result = CW_PYTHON_IDLE;
+	*ret = r.summary;
+	return result;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the stacks of all Python threads of a process from its memory, while the process runs. The
+ * reader stops nothing and changes nothing.
+ *
+ * A running thread changes its frames while we read them. So we read the chain of frames until two
+ * reads in a row agree, apart from the place inside the innermost frame. The thread was in this
+ * stack. If no two reads agree, the thread gets no frames, and says so.
+ *
+ * The memory is hostile. Each list has a limit, each object's links must agree with its neighbours,
+ * and each code object must have the interpreter's type of code objects. All reads of a process
+ * together have a limit, too.
+ *
+ * Any thread; reads through the given memory only; no allocation. Uses some 200 KiB of stack.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "python/python_memory.h"
+#include "python/reader/python_runtime.h"
+
+/* A rank with data loaders and frameworks has some hundred threads at most. */
+#define CW_PYTHON_READ_THREADS 256u
+/* As faulthandler. Outer frames beyond this are left out. */
+#define CW_PYTHON_READ_FRAMES 100u
+
+/* A thread as the kernel knows it. */
+struct cw_python_task {
+	int32_t tid;
+	int32_t inner_tid; /* its number in the process's own pid namespace */
+	char name[16];
+	uint64_t futex; /* address of the futex that it waits for; 0 = it does not */
+};
+
+struct cw_python_frame {
+	uint32_t line;      /* 0 = not known */
+	char file[256];     /* UTF-8; the end of a longer path; "???" = unreadable */
+	char function[128]; /* UTF-8; the beginning of a longer name */
+};
+
+enum cw_python_thread_state {
+	CW_PYTHON_THREAD_READ = 0,
+	CW_PYTHON_THREAD_CUT,        /* outer frames are missing */
+	CW_PYTHON_THREAD_CHANGED,    /* the stack changed while read: no frames */
+	CW_PYTHON_THREAD_UNREADABLE, /* its memory is not as the version says: no frames */
+};
+
+struct cw_python_thread {
+	uint64_t id;                       /* pthread_t */
+	const struct cw_python_task *task; /* NULL = not known */
+	enum cw_python_thread_state state;
+	/* The interpreter lock at the time of the read. */
+	bool holds_lock, wants_lock;
+	const struct cw_python_frame *frames; /* innermost first */
+	uint32_t n_frames;
+};
+
+/* Called for each thread, the newest first. The thread is borrowed until the callback returns. */
+typedef void (*cw_python_thread_fn)(const struct cw_python_thread *thread, void *user);
+
+struct cw_python_read_config {
+	const struct cw_python_memory *memory;
+	const struct cw_python_runtime *runtime;
+	const struct cw_python_task *tasks; /* the process's threads */
+	size_t n_tasks;
+	cw_python_thread_fn fn;
+	void *user;
+};
+
+struct cw_python_read_summary {
+	uint32_t n_threads; /* threads passed to fn */
+	uint32_t n_changed; /* of these: CW_PYTHON_THREAD_CHANGED */
+	uint32_t n_unreadable;
+	uint32_t n_cut;
+	bool has_more; /* threads or interpreters beyond the limits */
+	uint32_t n_reads;
+};
+
+/*
+ * Reads all threads of all interpreters. For results other than CW_PYTHON_READ, some threads may
+ * have been passed to fn before; *ret counts them.
+ */
+enum cw_python_result cw_python_read_threads(const struct cw_python_read_config *config,
+					     struct cw_python_read_summary *ret);
