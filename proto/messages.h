@@ -223,9 +223,12 @@ struct cw_msg_window_reply {
 enum { /* bits of cw_msg_evidence_target.what */
        CW_EVIDENCE_PROC = 1 << 0,
        CW_EVIDENCE_NATIVE = 1 << 1,
+       /* Python stacks; if we cannot read them from outside, the agent may take them. */
        CW_EVIDENCE_PYTHON = 1 << 2,
        /* Collect only main threads and threads inside NCCL; not urgent. */
        CW_EVIDENCE_BRIEF = 1 << 3,
+       /* Python stacks, read from outside only: also of a process that runs. */
+       CW_EVIDENCE_PYTHON_READ = 1 << 4,
 };
 
 struct cw_msg_evidence_target {

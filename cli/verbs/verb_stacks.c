@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"
+#include "cli/verbs/process_stacks.h"
 #include "common/parse.h"
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
@@ -21,18 +22,20 @@
 #define TIMEOUT_MS 70000
 #define WIDTH 100
 
-enum { OPT_ALL_FRAMES = 256 };
+enum { OPT_ALL_FRAMES = 256, OPT_PID };
 
 struct stacks_args {
 	struct cw_ask_options ask;
 	const char *what[2]; /* JOB, RANK */
 	unsigned n_what;
+	pid_t pid; /* 0 = of a job */
 	bool all_frames, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
 {
 	struct stacks_args *args = state->input;
+	uint64_t number;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -42,10 +45,20 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
 		return 0;
+	case OPT_PID:
+		if (cw_parse_u64(arg, 1, INT32_MAX, &number) < 0)
+			argp_error(state, "\"%s\" is not the number of a process", arg);
+		args->pid = (pid_t)number;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (args->n_what == 2)
 			argp_error(state, "\"%s\" is too much: one job and one rank", arg);
 		args->what[args->n_what++] = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (args->pid && args->n_what)
+			argp_error(state, "--pid names a process: \"%s\" is too much",
+				   args->what[0]);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -57,6 +70,8 @@ const struct argp cw_argp_stacks = {
 		(const struct argp_option[]){
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
+			{ "pid", OPT_PID, "PID", 0,
+			  "Show the Python stacks of this process, without a daemon", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -137,6 +152,44 @@ static void show(const struct stacks_args *args, const json_t *doc)
 	cw_render_evidence(&t, one, args->all_frames);
 }
 
+/* Returns the exit status for a process's stacks. */
+static int show_process(const struct stacks_args *args, const json_t *doc)
+{
+	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = WIDTH };
+	const json_t *python = json_object_get(doc, "python");
+	const char *status = cw_json_str(python, "status", "");
+
+	if (args->ask.json) {
+		cw_print_json(doc);
+	} else if (json_array_size(json_object_get(python, "threads")) == 0) {
+		fprintf(stderr, "collwatch: process %d has no Python stack: ", (int)args->pid);
+		cw_text_put(&(struct cw_text){ .out = stderr }, CW_TEXT_PLAIN,
+			    cw_json_str(python, "reason", "?"));
+		fputc('\n', stderr);
+	} else {
+		cw_pager_open(args->no_pager);
+		printf("process %d:\n", (int)args->pid);
+		cw_render_evidence(&t, doc, true);
+	}
+	if (json_array_size(json_object_get(python, "threads")) > 0)
+		return 0;
+	return strcmp(status, "absent") == 0 ? 3 : 1;
+}
+
+static int stacks_of_process(const struct stacks_args *args)
+{
+	json_t *doc;
+	int r = cw_process_stacks_read(args->pid, &doc);
+
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s\n", strerror(-r));
+		return 1;
+	}
+	r = show_process(args, doc);
+	json_decref(doc);
+	return r;
+}
+
 int cw_verb_stacks(int argc, char **argv)
 {
 	struct stacks_args args = { 0 };
@@ -146,6 +199,8 @@ int cw_verb_stacks(int argc, char **argv)
 	int r;
 
 	(void)cw_options_parse(&cw_argp_stacks, argc, argv, 0, &args);
+	if (args.pid)
+		return stacks_of_process(&args);
 	r = ask_for(&args, &doc, &code, &err);
 	if (r < 0)
 		return cw_ask_fail(r, &err);

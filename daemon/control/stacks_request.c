@@ -286,22 +286,17 @@ static void begin(struct request *q, struct search *f)
 		.clock = q->owner->config.clock,
 		.effects = q->owner->config.effects,
 		.job = f->id,
-		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE |
+		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON_READ |
 			(f->is_hang ? CW_EVIDENCE_PYTHON : 0),
 		.has_rank = f->has_rank,
 		.only_rank = f->rank,
 	};
 
 	if (!f->is_led_here)
-		(void)snprintf(
-			q->note, sizeof(q->note),
-			"only native stacks of the ranks of this node: %s leads the job, ask "
-			"there for all",
-			f->leader);
-	else if (!f->is_hang)
 		(void)snprintf(q->note, sizeof(q->note),
-			       "no Python stacks: a running interpreter is not asked, only one in "
-			       "a confirmed hang");
+			       "only stacks of the ranks of this node: %s leads the job, ask "
+			       "there for all",
+			       f->leader);
 	if (cw_stack_collection_new(&config, f->snap, NULL, &q->collection) < 0) {
 		q->code = CODE_ERROR;
 		(void)snprintf(q->error, sizeof(q->error), "the daemon is out of memory");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `collwatch stacks`: takes the stacks of a job, or of one rank, on a user's request. If this node
- * leads the job, we ask all its nodes. Otherwise we take the ranks of this node. We take Python
- * stacks only while a hang is confirmed, because walking a running interpreter is not safe
+ * leads the job, we ask all its nodes. Otherwise we take the ranks of this node. We read Python
+ * stacks from outside. Only while a hang is confirmed may the agent take those that we cannot read,
+ * because walking a running interpreter inside its process is not safe
  * (docs/design/evidence.md#on-demand).
  *
  * Users see their own jobs. Each user gets one answer at a time, and one per CW_STACKS_EVERY_NS.

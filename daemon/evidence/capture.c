@@ -4,10 +4,11 @@
  * ranks. Users share the places (identity/quota.h) and take turns. At its deadline a capture ends
  * with the parts it has, and we kill children that still run.
  *
- * The parts of a capture run in sequence: /proc, then Python, then native stacks. Python comes
- * before the native stacks because the agent's thread must run to answer. /proc comes first because
- * it shows whether the process is stopped; then the agent would not answer. Each part gets a share
- * of the remaining time. A part that fails, or is cut off, does not affect the others.
+ * The parts of a capture run in sequence: /proc, then Python, then native stacks. /proc comes first
+ * because it shows whether the process is stopped; then the agent would not answer. A child reads
+ * the Python stacks from the process's memory. If it cannot, and the hang is confirmed, we ask the
+ * agent. The native stacks come last because the agent's thread must run to answer. Each part gets
+ * a share of the remaining time. A part that fails, or is cut off, does not affect the others.
  */
 #include "daemon/evidence/capture.h"
 
@@ -26,6 +27,7 @@
 #include "common/log.h"
 #include "daemon/evidence/evidence_text.h"
 #include "daemon/evidence/procfacts.h"
+#include "daemon/evidence/python_take.h"
 #include "daemon/evidence/python_text.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/kernel/kernel_threads.h"
@@ -44,7 +46,9 @@
 #define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
 /* The output of the proc part: 256 threads of about 180 bytes, and some kernel stacks. */
 #define MAX_PROC_OUTPUT (96u << 10)
-/* /proc answers in milliseconds or hangs. faulthandler answers in 50 ms or never. */
+/* What asks for Python stacks. */
+#define PYTHON_ANY (CW_EVIDENCE_PYTHON | CW_EVIDENCE_PYTHON_READ)
+/* /proc and memory answer in milliseconds or hang. faulthandler answers in 50 ms or never. */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000
 /* The interpreter's structures must hold still while faulthandler walks them (cpython#116008). */
@@ -160,7 +164,7 @@ static json_t *make_document(struct cw_capture_job *job)
 			 (int)job->target.pid, "start_ticks", ticks, "rank", (int)job->rank,
 			 "taken", taken, "proc", take_part(job, &job->proc, CW_EVIDENCE_PROC),
 			 "native", take_part(job, &job->native, CW_EVIDENCE_NATIVE), "python",
-			 take_part(job, &job->python, CW_EVIDENCE_PYTHON));
+			 take_part(job, &job->python, PYTHON_ANY));
 }
 
 static bool has_failed(const json_t *doc)
@@ -341,12 +345,48 @@ static void step_proc(struct cw_capture_job *job)
 
 /* ---- Python ---- */
 
+static const char *text_of(const json_t *part, const char *key)
+{
+	const char *text = json_string_value(json_object_get(part, key));
+
+	return text ? text : "";
+}
+
+static bool has_threads(const json_t *part)
+{
+	return json_array_size(json_object_get(part, "threads")) > 0;
+}
+
+/*
+ * Replaces the part by the agent's answer. If neither we nor the agent have a stack, the user may
+ * remedy either reason, so we keep both. "absent" is the weaker reason: it says that there is no
+ * Python. Takes the answer.
+ */
+static void take_answer(struct cw_capture_job *job, json_t *answer)
+{
+	bool is_read_absent = strcmp(text_of(job->python, "status"), "absent") == 0;
+	char reasons[512];
+
+	if (!has_threads(answer) && !is_read_absent) {
+		if (strcmp(text_of(answer, "status"), "absent") == 0) {
+			json_decref(answer);
+			return;
+		}
+		(void)snprintf(reasons, sizeof(reasons), "%s; the agent: %s",
+			       text_of(job->python, "reason"), text_of(answer, "reason"));
+		/* Out of memory: the agent's reason stays. */
+		(void)json_object_set_new(answer, "reason", json_string(reasons));
+	}
+	json_decref(job->python);
+	job->python = answer;
+}
+
 static void on_python(uint32_t status, const char *text, void *user)
 {
 	struct cw_capture_job *job = user;
 
 	job->is_asking_python = false;
-	job->python = cw_python_text_part(status, text);
+	take_answer(job, cw_python_text_part(status, text));
 	part_done(job);
 }
 
@@ -373,23 +413,91 @@ static json_t *why_not_python(struct cw_capture_job *job)
 	return NULL;
 }
 
-static void step_python(struct cw_capture_job *job)
+static void ask_agent(struct cw_capture_job *job)
 {
+	json_t *answer = why_not_python(job);
 	int r;
 
-	job->python = why_not_python(job);
-	if (!job->python) {
+	if (!answer) {
 		r = cw_node_python_stacks(job->owner->config.node, job->target.pid,
 					  job->target.start_ticks, share_ms(job, PYTHON_LIMIT_MS),
 					  on_python, job, &job->python_handle);
 		job->is_asking_python = r == 0;
 		if (r == -ENOTCONN)
-			job->python = cw_evidence_part("failed", "the agent is not connected");
+			answer = cw_evidence_part("failed", "the agent is not connected");
 		else if (r < 0)
-			job->python = cw_evidence_part("failed", "the agent cannot be asked");
+			answer = cw_evidence_part("failed", "the agent cannot be asked");
 	}
-	if (job->python)
+	if (answer) {
+		take_answer(job, answer);
 		part_done(job);
+	}
+}
+
+static int python_main(int out_fd, const void *arg)
+{
+	return cw_python_take_child(out_fd, arg);
+}
+
+/* Ends the part, unless we have no stack and the agent may be asked for them. */
+static void python_read_done(struct cw_capture_job *job)
+{
+	if (!has_threads(job->python) && job->target.what & CW_EVIDENCE_PYTHON)
+		ask_agent(job);
+	else
+		part_done(job);
+}
+
+static void on_python_read(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct cw_capture_job *job = user;
+
+	job->child = NULL;
+	count_end(job->owner, end);
+	job->python = cw_python_take_read(output, len, end == CW_CHILD_EXITED);
+	python_read_done(job);
+}
+
+/* Fills the target of a child. Returns false if the process is gone. */
+static bool find_target(const struct cw_capture_job *job, struct cw_stack_target *ret)
+{
+	struct cw_node_process p;
+
+	if (job->is_gone ||
+	    !cw_node_find(job->owner->config.node, job->target.pid, job->target.start_ticks, &p) ||
+	    p.is_dead)
+		return false;
+	*ret = (struct cw_stack_target){ .pid = job->target.pid,
+					 .start_ticks = job->target.start_ticks,
+					 .uid = p.uid,
+					 .gid = p.gid };
+	return true;
+}
+
+static void step_python(struct cw_capture_job *job)
+{
+	struct cw_stack_target target;
+	struct cw_child_config config = {
+		.main = python_main,
+		.arg = &target,
+		.deadline_ms = share_ms(job, PYTHON_LIMIT_MS),
+		.max_output = CW_PYTHON_TAKE_MAX_OUTPUT,
+		.fn = on_python_read,
+		.user = job,
+	};
+	int r;
+
+	if (!find_target(job, &target)) {
+		job->python = cw_evidence_part("absent",
+					       "the process is gone, or is not registered here");
+		part_done(job);
+		return;
+	}
+	r = start_child(job, &config);
+	if (r < 0) {
+		job->python = cw_evidence_part("failed", why_no_child(r));
+		python_read_done(job);
+	}
 }
 
 /* ---- native stacks ---- */
@@ -412,8 +520,7 @@ static void on_native_done(enum cw_child_end end, const char *output, size_t len
 static void step_native(struct cw_capture_job *job)
 {
 	int64_t ms = left_ms(job) * 9 / 10; /* a tenth of the time remains to report the result */
-	struct cw_stack_target target = { .pid = job->target.pid,
-					  .start_ticks = job->target.start_ticks };
+	struct cw_stack_target target;
 	struct cw_child_config config = {
 		.main = native_main,
 		.arg = &target,
@@ -422,19 +529,14 @@ static void step_native(struct cw_capture_job *job)
 		.fn = on_native_done,
 		.user = job,
 	};
-	struct cw_node_process p;
 	int r;
 
-	if (job->is_gone ||
-	    !cw_node_find(job->owner->config.node, target.pid, target.start_ticks, &p) ||
-	    p.is_dead) {
+	if (!find_target(job, &target)) {
 		job->native = cw_evidence_part("absent",
 					       "the process is gone, or is not registered here");
 		part_done(job);
 		return;
 	}
-	target.uid = p.uid;
-	target.gid = p.gid;
 	r = start_child(job, &config);
 	if (r < 0) {
 		job->native = cw_evidence_part("failed", why_no_child(r));
@@ -447,7 +549,7 @@ static const struct {
 	void (*run)(struct cw_capture_job *job);
 } steps[] = {
 	{ CW_EVIDENCE_PROC, step_proc },
-	{ CW_EVIDENCE_PYTHON, step_python },
+	{ PYTHON_ANY, step_python },
 	{ CW_EVIDENCE_NATIVE, step_native },
 };
 
@@ -469,6 +571,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	struct cw_capture_job *job = arg;
 
 	job->owner->stats.timed_out++;
+	if (job->is_asking_python)
+		take_answer(job, cw_evidence_part("failed", "no answer in time"));
 	finish(job);
 }
 

@@ -16,7 +16,7 @@
 /* The lists of interpreters and threads. */
 #define THREAD_LIST .thread_previous = 0, .thread_next = 8, .thread_interpreter = 16
 /* A lock holds its interval, the holder, the flag, a counter and the condition, in this order. */
-#define LOCK .lock_holder = 8, .lock_is_taken = 16, .lock_condition = 32
+#define LOCK .lock_holder = 8, .lock_is_taken = 16, .lock_switches = 24, .lock_condition = 32
 /* 3.8 to 3.10: a frame is an object. */
 #define FRAME_OBJECTS                                                                              \
 	.has_frame_objects = true, .thread_frame = 24, .previous = 24, .code = 32,                 \

@@ -57,8 +57,11 @@ struct cw_python_layout {
 	 */
 	uint16_t interpreter_next, interpreter_threads;
 	uint16_t runtime_lock, interpreter_lock;
-	/* Offsets in a lock: the thread that took it last, whether it is taken, its condition. */
-	uint16_t lock_holder, lock_is_taken, lock_condition;
+	/*
+	 * Offsets in a lock: the thread that took it last, whether it is taken, how often it went
+	 * to another thread, its condition.
+	 */
+	uint16_t lock_holder, lock_is_taken, lock_switches, lock_condition;
 	/* Offsets in a thread's state. 0 as thread_native_id: the state has no number of the
 	 * kernel. */
 	uint16_t thread_previous, thread_next, thread_interpreter, thread_id, thread_native_id;

@@ -226,15 +226,17 @@ def check_stacks_on_demand(demo):
         expect(done.returncode == 0, f"{done.returncode}: {done.stderr}")
         doc = json.loads(done.stdout)
         expect(doc["schema"] == "collwatch.stacks/1" and doc["job"] == job["job"], str(doc))
-        expect(doc["seen"] == 4 and "a running interpreter is not asked" in doc["note"],
-               f"seen: {doc['seen']}, {doc['note']}")
+        expect(doc["seen"] == 4 and not doc["note"], f"seen: {doc['seen']}, {doc['note']}")
+        (python,) = [tree for tree in doc["trees"] if tree["kind"] == "python"]
+        expect(python["ranks"] == "0-3" and "train_loop.py" in json.dumps(python), str(python))
     led = sockets[[job["led_here"] for job in jobs].index(True)]
     again = subprocess.run([COLLWATCH, "stacks", "--control", led, "1"], text=True,
                            stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
     expect(again.returncode in (0, 1), f"{again.returncode}: {again.stderr}")
     one = again if again.returncode == 0 else ask_for_stacks(led, "demo", "1")
     expect(one.returncode == 0 and re.search(r"rank 1 on node-[ab], pid \d+", one.stdout)
-           and "native, thread" in one.stdout, one.stdout + one.stderr)
+           and "native, thread" in one.stdout and re.search(r"train_loop\.py:\d+", one.stdout),
+           one.stdout + one.stderr)
     for nothing in (["no-such-job"], ["demo", "77"]):
         done = ask_for_stacks(led, *nothing)
         expect(done.returncode == 3 and not done.stdout, f"{done.returncode}: {done.stderr}")

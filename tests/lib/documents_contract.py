@@ -87,7 +87,8 @@ EVIDENCE = {
                                   "module": (None, str), "file": (None, str), "line": (None, number)}]}]}),
     "python": (None, {
         "status": STATUS_OF_PART, "reason": str,
-        "threads?": [{"id": str, "current": bool, "name": (None, str),
+        "threads?": [{"id": str, "tid?": (None, number), "current": bool, "name": (None, str),
+                      "gil?": (None, "holds", "wants"), "note?": (None, str),
                       "frames": [{"file": str, "line": (None, number), "function": str}]}]}),
 }
 

@@ -42,7 +42,7 @@ static const char *note_of(enum cw_python_thread_state state)
 	case CW_PYTHON_THREAD_CUT:
 		return "outer frames are left out";
 	case CW_PYTHON_THREAD_CHANGED:
-		return "changed while read";
+		return "changed while read: inner frames are left out";
 	case CW_PYTHON_THREAD_UNREADABLE:
 		return "its memory is not as the interpreter's version says";
 	}

@@ -9,8 +9,13 @@
 #define MAX_READS 200000u
 /* Interpreters of one process; a program rarely has a second one (PEP 734). */
 #define MAX_INTERPRETERS 16u
-/* Attempts to find two equal reads of a chain: some hundred microseconds for a busy thread. */
+/*
+ * Attempts to read the chain of a thread that may run, and the equal reads in a row that prove it.
+ * In a tight loop a read may mix two stacks. Such a mixture comes again in one of four reads at
+ * most, so eight in a row are one in 65,000.
+ */
 #define CHAIN_ATTEMPTS 64u
+#define EQUAL_READS 8u
 /* Attempts to walk the list of threads while threads begin and end. */
 #define LIST_ATTEMPTS 8u
 /* Frames without Python code stand between others: at most one per call from C. */
@@ -30,6 +35,16 @@
 #elif defined(__aarch64__)
 #define PTHREAD_TID 208u
 #endif
+
+struct link {
+	uint64_t frame, code, instr;
+};
+
+struct chain {
+	unsigned n;
+	bool is_cut;
+	struct link links[CW_PYTHON_READ_FRAMES];
+};
 
 #define PAGE 4096u
 /* Names and tables of lines of one process rarely lie in more pages. */
@@ -51,7 +66,12 @@ struct reader {
 	struct cw_python_memory cached;
 	struct page pages[CACHED_PAGES];
 	struct cw_python_read_summary summary;
-	uint64_t odd_thread; /* where the last walk of a list of threads failed */
+	/* The threads of the interpreter that we read. */
+	uint64_t threads[CW_PYTHON_READ_THREADS];
+	unsigned n_threads;
+	uint64_t odd_thread; /* where the last walk of the list failed */
+	uint32_t random;
+	struct chain chains[2];
 	struct cw_python_frame frames[CW_PYTHON_READ_FRAMES];
 };
 
@@ -142,16 +162,6 @@ static bool read_thread_head(struct reader *r, uint64_t thread, struct thread_he
 
 /* ---- the chain of frames ---- */
 
-struct link {
-	uint64_t frame, code, instr;
-};
-
-struct chain {
-	unsigned n;
-	bool is_cut;
-	struct link links[CW_PYTHON_READ_FRAMES];
-};
-
 /* The last `have` bytes are valid; they end just before address `end`. */
 struct view {
 	uint64_t end;
@@ -230,53 +240,149 @@ static bool read_chain(struct reader *r, const struct thread_head *head, struct 
 	return true;
 }
 
+/* ---- the interpreter lock ---- */
+
+struct lock {
+	uint64_t address;  /* 0 = not found */
+	uint64_t holder;   /* the thread that took it last */
+	uint64_t switches; /* counts how often another thread than the last one took it */
+	bool is_taken;
+};
+
+static uint64_t find_lock(struct reader *r, uint64_t interpreter)
+{
+	uint64_t address = 0;
+
+	if (!r->layout->interpreter_lock)
+		return r->config->runtime->address + r->layout->runtime_lock;
+	return read_word(r, interpreter + r->layout->interpreter_lock, &address) ? address : 0;
+}
+
+/* Reads the lock. A lock without holder proves nothing. */
+static struct lock read_lock(struct reader *r, uint64_t address)
+{
+	const struct cw_python_layout *l = r->layout;
+	struct lock lock = { .address = address };
+	uint8_t bytes[64];
+	int32_t is_taken;
+
+	if (!address ||
+	    !cw_python_read(&r->counted, address, bytes, l->lock_switches + sizeof(lock.switches)))
+		return (struct lock){ 0 };
+	memcpy(&is_taken, bytes + l->lock_is_taken, sizeof(is_taken));
+	lock.is_taken = is_taken == 1;
+	lock.holder = word(bytes, l->lock_holder);
+	lock.switches = word(bytes, l->lock_switches);
+	return lock;
+}
+
+static bool is_listed(const struct reader *r, uint64_t thread)
+{
+	for (unsigned i = 0; i < r->n_threads; i++)
+		if (r->threads[i] == thread)
+			return true;
+	return false;
+}
+
 /*
- * True if the thread was in this stack the whole time between the two reads. It may have moved on
- * inside the innermost frame, and then it was in that frame at both places.
+ * True if the thread did not have the lock between the two reads. Then it ran no Python, and its
+ * frames held still. A lock whose holder is no thread is no lock.
  */
+static bool had_no_lock(const struct reader *r, const struct lock *before, const struct lock *after,
+			uint64_t thread)
+{
+	return before->holder != thread && after->holder == before->holder &&
+	       after->switches == before->switches && is_listed(r, before->holder);
+}
+
+/* ---- a chain that holds still ---- */
+
+static bool is_same_link(const struct link *a, const struct link *b)
+{
+	return a->frame == b->frame && a->code == b->code && a->instr == b->instr;
+}
+
+/* True if the chains are equal, apart from the place inside the innermost frame. */
 static bool is_same(const struct chain *a, const struct chain *b)
 {
 	if (a->n != b->n || a->is_cut != b->is_cut)
 		return false;
-	for (unsigned i = 0; i < a->n; i++)
-		if (a->links[i].frame != b->links[i].frame ||
-		    a->links[i].code != b->links[i].code ||
-		    (i && a->links[i].instr != b->links[i].instr))
+	for (unsigned i = 1; i < a->n; i++)
+		if (!is_same_link(&a->links[i], &b->links[i]))
 			return false;
-	return true;
+	return !a->n ||
+	       (a->links[0].frame == b->links[0].frame && a->links[0].code == b->links[0].code);
 }
 
-/* Reads a chain that holds still. Sets the head as of the last read. */
-static enum cw_python_thread_state read_steady(struct reader *r, uint64_t thread,
-					       uint64_t interpreter, struct thread_head *head,
-					       struct chain *ret)
+/* Keeps the outer frames of `common` that `other` has, too. */
+static void keep_common(struct chain *common, const struct chain *other)
 {
-	struct chain other;
-	struct chain *now = ret, *before = &other;
-	bool has_before = false;
-	uint64_t failed_at = 0;
+	unsigned n = 0;
 
+	if (common->is_cut || other->is_cut) {
+		common->n = 0; /* their outer frames are not known */
+		return;
+	}
+	while (n < common->n && n < other->n &&
+	       is_same_link(&common->links[common->n - 1 - n], &other->links[other->n - 1 - n]))
+		n++;
+	memmove(common->links, common->links + (common->n - n), n * sizeof(common->links[0]));
+	common->n = n;
+}
+
+/* Waits for a moment, so that our reads do not keep step with a loop of the program. */
+static void wait_irregularly(struct reader *r)
+{
+	r->random = r->random * 1103515245u + 12345u;
+	for (volatile unsigned i = (r->random >> 16) & 2047; i; i--)
+		;
+}
+
+/*
+ * Reads the chain of a thread. A thread without the interpreter lock holds still, so one read
+ * suffices. Any other thread may run. We read its chain until EQUAL_READS in a row agree. If they
+ * never do, *ret has the outer frames that all reads have in common. Sets the head as of the last
+ * read.
+ */
+static enum cw_python_thread_state read_steady(struct reader *r, uint64_t thread,
+					       uint64_t interpreter, uint64_t lock_address,
+					       struct thread_head *head, struct chain *ret)
+{
+	struct lock before, after = read_lock(r, lock_address);
+	struct chain *now = &r->chains[0], *last = &r->chains[1], *swap;
+	unsigned n_equal = 0, n_failed = 0, n_read = 0;
+
+	ret->n = 0;
 	for (unsigned i = 0; i < CHAIN_ATTEMPTS && !is_exhausted(r); i++) {
-		struct chain *swap = now;
+		bool is_read, is_still;
 
+		if (i)
+			wait_irregularly(r);
 		if (!read_thread_head(r, thread, head) || head->interpreter != interpreter)
 			return CW_PYTHON_THREAD_CHANGED; /* the thread has ended */
-		if (!read_chain(r, head, now)) {
-			/* If the thread stands still, another attempt finds the same. */
-			if (head->frame && failed_at == head->frame)
+		is_read = read_chain(r, head, now);
+		before = after;
+		after = read_lock(r, lock_address);
+		is_still = had_no_lock(r, &before, &after, thread);
+		if (!is_read) {
+			n_equal = 0;
+			n_failed = n_read ? 0 : n_failed + 1;
+			if (is_still || n_failed == EQUAL_READS)
 				return CW_PYTHON_THREAD_UNREADABLE;
-			failed_at = head->frame;
-			has_before = false;
 			continue;
 		}
-		if (has_before && is_same(before, now)) {
-			if (now != ret)
-				*ret = *now;
-			return ret->is_cut ? CW_PYTHON_THREAD_CUT : CW_PYTHON_THREAD_READ;
+		n_equal = n_equal && is_same(last, now) ? n_equal + 1 : 1;
+		if (is_still || n_equal == EQUAL_READS) {
+			*ret = *now;
+			return now->is_cut ? CW_PYTHON_THREAD_CUT : CW_PYTHON_THREAD_READ;
 		}
-		has_before = true;
-		now = before;
-		before = swap;
+		if (n_read++)
+			keep_common(ret, now);
+		else
+			*ret = *now;
+		swap = last;
+		last = now;
+		now = swap;
 	}
 	return CW_PYTHON_THREAD_CHANGED;
 }
@@ -382,27 +488,6 @@ static bool describe(struct reader *r, const struct link *link, struct cw_python
 
 /* ---- threads ---- */
 
-struct lock {
-	uint64_t address, holder;
-};
-
-/* Reads which thread holds the lock. The holder is 0 if none does, or if we cannot tell. */
-static struct lock read_lock(struct reader *r, uint64_t interpreter)
-{
-	const struct cw_python_layout *l = r->layout;
-	struct lock lock = { .address = r->config->runtime->address + l->runtime_lock };
-	int32_t is_taken;
-
-	if (l->interpreter_lock && !read_word(r, interpreter + l->interpreter_lock, &lock.address))
-		lock.address = 0;
-	if (!lock.address || !read_word(r, lock.address + l->lock_holder, &lock.holder) ||
-	    !cw_python_read(&r->counted, lock.address + l->lock_is_taken, &is_taken,
-			    sizeof(is_taken)) ||
-	    is_taken != 1)
-		lock.holder = 0;
-	return lock;
-}
-
 static const struct cw_python_task *task_of(const struct reader *r, uint64_t inner_tid)
 {
 	for (size_t i = 0; i < r->config->n_tasks; i++)
@@ -425,38 +510,44 @@ static const struct cw_python_task *find_task(struct reader *r, const struct thr
 	return task;
 }
 
-static bool wants(const struct reader *r, const struct lock *lock,
-		  const struct cw_python_task *task)
+static bool wants(const struct reader *r, uint64_t lock_address, const struct cw_python_task *task)
 {
-	uint64_t from = lock->address + r->layout->lock_condition;
+	uint64_t from = lock_address + r->layout->lock_condition;
 
-	return lock->address && task && task->futex >= from &&
+	return lock_address && task && task->futex >= from &&
 	       task->futex < from + CW_PYTHON_CONDITION_BYTES;
 }
 
+/* Describes all frames of a chain. Returns false if one has no code object. */
+static bool describe_all(struct reader *r, const struct chain *chain)
+{
+	for (unsigned i = 0; i < chain->n; i++)
+		if (!describe(r, &chain->links[i], &r->frames[i]))
+			return false;
+	return true;
+}
+
+/* lock: as of the start of the interpreter's threads, so that at most one thread holds it. */
 static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
 			const struct lock *lock)
 {
 	struct cw_python_thread t = { .frames = r->frames };
 	struct thread_head head = { 0 };
 	struct chain chain;
+	struct lock now;
 
-	t.state = read_steady(r, thread, interpreter, &head, &chain);
+	t.state = read_steady(r, thread, interpreter, lock->address, &head, &chain);
 	if (head.interpreter != interpreter)
 		return; /* the thread has ended, or begins only now */
+	now = read_lock(r, lock->address);
 	t.id = head.id;
 	t.task = find_task(r, &head);
-	t.holds_lock = lock->holder == thread && read_lock(r, interpreter).holder == thread;
-	t.wants_lock = !t.holds_lock && wants(r, lock, t.task);
-	if (t.state == CW_PYTHON_THREAD_READ || t.state == CW_PYTHON_THREAD_CUT) {
-		while (t.n_frames < chain.n &&
-		       describe(r, &chain.links[t.n_frames], &r->frames[t.n_frames]))
-			t.n_frames++;
-		if (t.n_frames < chain.n) {
-			t.state = CW_PYTHON_THREAD_UNREADABLE;
-			t.n_frames = 0;
-		}
-	}
+	t.holds_lock =
+		lock->is_taken && lock->holder == thread && now.is_taken && now.holder == thread;
+	t.wants_lock = !t.holds_lock && wants(r, lock->address, t.task);
+	if (t.state != CW_PYTHON_THREAD_UNREADABLE && !describe_all(r, &chain))
+		t.state = CW_PYTHON_THREAD_UNREADABLE;
+	t.n_frames = t.state == CW_PYTHON_THREAD_UNREADABLE ? 0 : chain.n;
 	r->summary.n_threads++;
 	r->summary.n_changed += t.state == CW_PYTHON_THREAD_CHANGED;
 	r->summary.n_unreadable += t.state == CW_PYTHON_THREAD_UNREADABLE;
@@ -466,55 +557,53 @@ static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
 
 /*
  * Lists the threads of an interpreter. Each thread's state must point back to the one before it, so
- * a list that changes meanwhile, or that leads in a circle, is noticed. Returns the number of
- * threads, -1 if the links do not agree.
+ * we notice a list that changes meanwhile, or that leads in a circle. Returns false if the links do
+ * not agree.
  */
-static int list_threads(struct reader *r, uint64_t interpreter,
-			uint64_t threads[CW_PYTHON_READ_THREADS])
+static bool list_threads(struct reader *r, uint64_t interpreter)
 {
-	uint64_t thread, before = 0;
+	uint64_t thread = 0, before = 0;
 	struct thread_head head;
-	int n = 0;
 
+	r->n_threads = 0;
 	r->odd_thread = 0;
 	if (!read_word(r, interpreter + r->layout->interpreter_threads, &thread))
-		return -1;
-	while (thread) {
-		if (n == CW_PYTHON_READ_THREADS) {
+		return false;
+	for (; thread; thread = head.next) {
+		if (r->n_threads == CW_PYTHON_READ_THREADS) {
 			r->summary.has_more = true;
 			break;
 		}
 		if (!read_thread_head(r, thread, &head) || head.interpreter != interpreter ||
 		    head.previous != before) {
 			r->odd_thread = thread;
-			return -1;
+			return false;
 		}
-		threads[n++] = before = thread;
-		thread = head.next;
+		r->threads[r->n_threads++] = before = thread;
 	}
-	return n;
+	return true;
 }
 
 static enum cw_python_result read_interpreter(struct reader *r, uint64_t interpreter)
 {
-	uint64_t threads[CW_PYTHON_READ_THREADS], odd = UINT64_MAX;
+	uint64_t odd = UINT64_MAX;
+	bool has_list = false;
 	struct lock lock;
-	int n = -1;
 
 	for (unsigned i = 0; i < LIST_ATTEMPTS && !is_exhausted(r); i++) {
-		n = list_threads(r, interpreter, threads);
-		if (n >= 0)
+		has_list = list_threads(r, interpreter);
+		if (has_list)
 			break;
 		/* If two walks in a row fail at the same place, it is not the program's change. */
 		if (r->odd_thread == odd)
 			return CW_PYTHON_ODD;
 		odd = r->odd_thread;
 	}
-	if (n < 0)
+	if (!has_list)
 		return CW_PYTHON_UNSTEADY;
-	lock = read_lock(r, interpreter);
-	for (int i = 0; i < n && !is_exhausted(r); i++)
-		read_thread(r, threads[i], interpreter, &lock);
+	lock = read_lock(r, find_lock(r, interpreter));
+	for (unsigned i = 0; i < r->n_threads && !is_exhausted(r); i++)
+		read_thread(r, r->threads[i], interpreter, &lock);
 	return CW_PYTHON_READ;
 }
 

@@ -3,9 +3,11 @@
  * Reads the stacks of all Python threads of a process from its memory, while the process runs. The
  * reader stops nothing and changes nothing.
  *
- * A running thread changes its frames while we read them. So we read the chain of frames until two
- * reads in a row agree, apart from the place inside the innermost frame. The thread was in this
- * stack. If no two reads agree, the thread gets no frames, and says so.
+ * Only the thread with the interpreter lock changes its frames. The lock counts its switches, so we
+ * know that all other threads held still during a read. Of the thread with the lock we read the
+ * chain of frames until several reads in a row agree, apart from the place inside the innermost
+ * frame. If they never do, the thread has the outer frames that all reads have in common, and says
+ * so.
  *
  * The memory is hostile. Each list has a limit, each object's links must agree with its neighbours,
  * and each code object must have the interpreter's type of code objects. All reads of a process
@@ -44,7 +46,7 @@ struct cw_python_frame {
 enum cw_python_thread_state {
 	CW_PYTHON_THREAD_READ = 0,
 	CW_PYTHON_THREAD_CUT,        /* outer frames are missing */
-	CW_PYTHON_THREAD_CHANGED,    /* the stack changed while read: no frames */
+	CW_PYTHON_THREAD_CHANGED,    /* the stack changed while read: only outer frames, or none */
 	CW_PYTHON_THREAD_UNREADABLE, /* its memory is not as the version says: no frames */
 };
 

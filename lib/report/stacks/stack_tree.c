@@ -131,13 +131,39 @@ static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thre
 	return r;
 }
 
+/*
+ * A rank whose Python stack we could not read gets a line with the reason in place of its frames. A
+ * program without an interpreter gets none.
+ */
+static int add_python_reason(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
+			     unsigned *stacks)
+{
+	const json_t *python = json_object_get(evidence, "python");
+	const json_t *thread = cw_frame_python_thread(evidence);
+	const char *status = cw_json_str(python, "status", "");
+	const char *note = cw_json_str(thread, "note", "");
+	char text[320];
+	json_t *frames;
+	int r;
+
+	if (strcmp(status, "refused") != 0 && strcmp(status, "failed") != 0 && !*note)
+		return 0;
+	(void)snprintf(text, sizeof(text), "no Python stack: %s",
+		       *note ? note : cw_json_str(python, "reason", "?"));
+	frames = json_pack("[{s:s}]", "function", text);
+	r = frames ? add_stack(t, "python", CW_STACK_MAIN, rank, frames) : -ENOMEM;
+	json_decref(frames);
+	(*stacks)++;
+	return r;
+}
+
 static int add_python(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
 {
 	const json_t *frames = json_object_get(cw_frame_python_thread(evidence), "frames");
 
 	if (json_array_size(frames) == 0)
-		return 0;
+		return add_python_reason(t, rank, evidence, stacks);
 	(*stacks)++;
 	return add_stack(t, "python", CW_STACK_MAIN, rank, frames);
 }

@@ -198,6 +198,32 @@ static bool part_is_there(const struct cw_text *t, const json_t *part, const cha
 	return strcmp(status, "partial") == 0;
 }
 
+/* "Python, main thread 812 python3, holds the GIL, innermost first:" */
+static void put_python_thread(const struct cw_text *t, const json_t *thread, const char *which,
+			      bool all)
+{
+	const char *name = cw_json_str(thread, "name", ""), *gil = cw_json_str(thread, "gil", "");
+	const char *note = cw_json_str(thread, "note", "");
+	json_int_t tid = cw_json_int(thread, "tid", 0);
+
+	fprintf(t->out, "    Python%s", which);
+	if (tid > 0)
+		fprintf(t->out, " %" JSON_INTEGER_FORMAT, tid);
+	if (*name) {
+		fputc(' ', t->out);
+		cw_text_put(t, CW_TEXT_PLAIN, name);
+	}
+	if (strcmp(gil, "holds") == 0 || strcmp(gil, "wants") == 0)
+		fprintf(t->out, ", %s the GIL", gil);
+	fputs(", innermost first", t->out);
+	if (*note) {
+		fputs("; ", t->out);
+		cw_text_put(t, CW_TEXT_YELLOW, note);
+	}
+	fputs(":\n", t->out);
+	put_python_frames(t, json_object_get(thread, "frames"), all);
+}
+
 static void put_python(const struct cw_text *t, const json_t *evidence, bool all)
 {
 	const json_t *python = json_object_get(evidence, "python");
@@ -213,13 +239,17 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 	json_array_foreach (threads, i, thread) {
 		if (!all && thread != shown)
 			continue;
-		fprintf(t->out, "    Python%s, innermost first:\n",
-			n == 1                                             ? ""
-			: json_is_true(json_object_get(thread, "current")) ? ", current thread"
-			: thread == shown                                  ? ", main thread"
-									   : "");
-		put_python_frames(t, json_object_get(thread, "frames"), all);
+		put_python_thread(t, thread,
+				  n == 1 ? ""
+				  : json_is_true(json_object_get(thread, "current"))
+					  ? ", current thread"
+				  : thread == shown ? ", main thread"
+						    : ", thread",
+				  all);
 	}
+	if (!all && n > 1)
+		fprintf(t->out, "    %zu more Python thread%s (--all-frames)\n", n - 1,
+			n == 2 ? "" : "s");
 }
 
 static void put_native(const struct cw_text *t, const json_t *evidence, bool all)

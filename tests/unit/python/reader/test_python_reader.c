@@ -139,14 +139,20 @@ static void put_innermost(struct process *p, unsigned thread, uint64_t frame)
 		put(p, via + l->cframe_frame, frame);
 }
 
+static uint64_t lock_at(const struct process *p)
+{
+	return p->l->interpreter_lock ? (uint64_t)LOCK : (uint64_t)RUNTIME + p->l->runtime_lock;
+}
+
 /* Two threads. The first one, thread 0, is in f0, called by f1. The main thread is in f1. */
 static struct process *make(unsigned minor)
 {
 	struct process *p = calloc(1, sizeof(*p));
 	const struct cw_python_layout *l = cw_python_layout_of(minor);
-	uint64_t lock = l->interpreter_lock ? (uint64_t)LOCK : (uint64_t)RUNTIME + l->runtime_lock;
+	uint64_t lock;
 
 	p->l = l;
+	lock = lock_at(p);
 	p->runtime = (struct cw_python_runtime){
 		.address = BASE, .code_type = BASE + CODE_TYPE, .minor = minor, .layout = *l
 	};
@@ -191,7 +197,6 @@ static struct cw_python_read_summary summary;
 static enum cw_python_result take(struct process *p, struct seen *seen)
 {
 	static struct cw_python_task tasks[2];
-	uint64_t lock = p->l->interpreter_lock ? (uint64_t)LOCK : (uint64_t)p->l->runtime_lock;
 	struct cw_python_read_config config = {
 		.memory = &p->memory,
 		.runtime = &p->runtime,
@@ -202,7 +207,7 @@ static enum cw_python_result take(struct process *p, struct seen *seen)
 	};
 
 	tasks[0] = (struct cw_python_task){ .tid = 700, .inner_tid = 70, .name = "worker" };
-	tasks[0].futex = BASE + lock + p->l->lock_condition + 40;
+	tasks[0].futex = BASE + lock_at(p) + p->l->lock_condition + 40;
 	tasks[1] = (struct cw_python_task){ .tid = 701, .inner_tid = 71, .name = "main" };
 	*seen = (struct seen){ 0 };
 	return cw_python_read_threads(&config, &summary);
@@ -349,6 +354,13 @@ static void call_or_return(struct process *p, uint64_t from)
 		put_innermost(p, 0, BASE + (walks++ % 2 ? frame_at(0) : frame_at(1)));
 }
 
+/* The thread is now in one function, now in another. */
+static void call_another(struct process *p, uint64_t from)
+{
+	if (from == thread_at(0))
+		put_innermost(p, 0, BASE + (walks++ % 2 ? frame_at(0) : frame_at(2)));
+}
+
 static void call_at_first(struct process *p, uint64_t from)
 {
 	if (walks < 6)
@@ -368,19 +380,69 @@ static void end_thread(struct process *p, uint64_t from)
 		put(p, thread_at(0) + p->l->thread_interpreter, 1);
 }
 
+/* The thread took the lock last, so it may run. */
+static void give_lock(struct process *p, unsigned thread)
+{
+	put(p, lock_at(p) + p->l->lock_holder, BASE + thread_at(thread));
+}
+
 Test(python_reader, says_that_a_stack_changed_while_read)
 {
 	for (unsigned minor = CW_PYTHON_MINOR_MIN; minor <= CW_PYTHON_MINOR_MAX; minor++) {
 		struct process *p = make(minor);
 		static struct seen seen;
 
+		give_lock(p, 0);
 		p->on_read = call_or_return;
 		READ_ALL(p, &seen);
 		cr_assert_eq(seen.n, 2);
 		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_CHANGED, "3.%u", minor);
-		cr_expect_eq(seen.threads[0].n_frames, 0);
+		cr_assert_eq(seen.threads[0].n_frames, 1, "f1 was there in each read");
+		cr_expect_str_eq(seen.frames[0][0].function, "f1");
 		cr_expect_eq(summary.n_changed, 1);
 		cr_expect_eq(seen.threads[1].state, CW_PYTHON_THREAD_READ);
+		p->on_read = call_another;
+		READ_ALL(p, &seen);
+		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_CHANGED, "3.%u", minor);
+		cr_expect_eq(seen.threads[0].n_frames, 0, "no frame was there in each read");
+		free(p);
+	}
+}
+
+/* The lock goes to thread 0 and back while we read: it counts both. */
+static void switch_lock(struct process *p, uint64_t from)
+{
+	if (from == thread_at(0)) {
+		put(p, lock_at(p) + p->l->lock_switches, 2 * (uint64_t)p->n_reads);
+		call_or_return(p, from);
+	}
+}
+
+Test(python_reader, trusts_one_read_only_of_a_thread_without_the_lock)
+{
+	for (unsigned minor = CW_PYTHON_MINOR_MIN; minor <= CW_PYTHON_MINOR_MAX; minor++) {
+		struct process *p = make(minor);
+		static struct seen seen;
+		unsigned without_lock;
+
+		put(p, lock_at(p) + p->l->lock_holder, 0);
+		READ_ALL(p, &seen);
+		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_READ);
+		without_lock = p->n_reads;
+		give_lock(p, 1);
+		p->n_reads = 0;
+		READ_ALL(p, &seen);
+		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_READ);
+		cr_expect_lt(p->n_reads, without_lock - 10, "3.%u", minor);
+
+		p->on_read = switch_lock;
+		READ_ALL(p, &seen);
+		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_CHANGED, "3.%u", minor);
+		p->on_read = call_or_return;
+		put(p, lock_at(p) + p->l->lock_holder, BASE + FRAMES);
+		READ_ALL(p, &seen);
+		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_CHANGED,
+			     "3.%u: a lock without a thread", minor);
 		free(p);
 	}
 }
@@ -402,6 +464,7 @@ Test(python_reader, reads_a_stack_once_it_holds_still)
 	struct process *p = make(12);
 	static struct seen seen;
 
+	give_lock(p, 0);
 	p->on_read = call_at_first;
 	READ_ALL(p, &seen);
 	cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_READ);
@@ -414,6 +477,7 @@ Test(python_reader, reads_a_thread_that_moves_inside_its_innermost_function)
 		struct process *p = make(minor);
 		static struct seen seen;
 
+		give_lock(p, 0);
 		p->on_read = step;
 		READ_ALL(p, &seen);
 		cr_expect_eq(seen.threads[0].state, CW_PYTHON_THREAD_READ, "3.%u", minor);
