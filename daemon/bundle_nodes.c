@@ -79,14 +79,14 @@ int cw_bundle_nodes_new(const struct cw_bundle_nodes_config *config, struct cw_b
 static void drop_first(struct cw_bundle_nodes *b)
 {
 	struct wanted *w = b->queue;
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 
 	b->ask = cw_peer_query_free(b->ask);
-	for (unsigned i = 0; i < t->n_sources; i++)
-		free(t->sources[i].name);
-	free(t->sources);
-	json_decref(t->silent);
-	*t = (struct gathering){ .n_lists = 0 };
+	for (unsigned i = 0; i < gathering->n_sources; i++)
+		free(gathering->sources[i].name);
+	free(gathering->sources);
+	json_decref(gathering->silent);
+	*gathering = (struct gathering){ .n_lists = 0 };
 	DL_DELETE(b->queue, w);
 	free(w);
 }
@@ -212,44 +212,44 @@ static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 	       strcmp(cw_json_str(job, "job", ""), wanted->label) == 0;
 }
 
-static void add_silent(struct gathering *t, const char *name)
+static void add_silent(struct gathering *gathering, const char *name)
 {
-	t->n_silent++;
-	if (json_array_size(t->silent) < CW_BUNDLE_NODES_NAMED)
-		(void)json_array_append_new(t->silent, cw_json_text(name));
+	gathering->n_silent++;
+	if (json_array_size(gathering->silent) < CW_BUNDLE_NODES_NAMED)
+		(void)json_array_append_new(gathering->silent, cw_json_text(name));
 }
 
-static bool has_source(const struct gathering *t, const char *name)
+static bool has_source(const struct gathering *gathering, const char *name)
 {
-	for (unsigned i = 0; i < t->n_sources; i++)
-		if (strcmp(t->sources[i].name, name) == 0)
+	for (unsigned i = 0; i < gathering->n_sources; i++)
+		if (strcmp(gathering->sources[i].name, name) == 0)
 			return true;
 	return false;
 }
 
 /* True if nodes beside this one have the job. */
-static bool has_others(const struct gathering *t)
+static bool has_others(const struct gathering *gathering)
 {
-	return t->n_sources > 1;
+	return gathering->n_sources > 1;
 }
 
-static void add_source(struct gathering *t, const char *name)
+static void add_source(struct gathering *gathering, const char *name)
 {
 	struct source *grown;
 
-	if (has_source(t, name))
+	if (has_source(gathering, name))
 		return;
-	grown = t->n_sources < CW_BUNDLE_NODES_MAX
-			? realloc(t->sources, (t->n_sources + 1) * sizeof(*grown))
+	grown = gathering->n_sources < CW_BUNDLE_NODES_MAX
+			? realloc(gathering->sources, (gathering->n_sources + 1) * sizeof(*grown))
 			: NULL;
 	if (grown) {
-		t->sources = grown;
-		grown[t->n_sources] = (struct source){ .name = strdup(name) };
+		gathering->sources = grown;
+		grown[gathering->n_sources] = (struct source){ .name = strdup(name) };
 	}
-	if (grown && grown[t->n_sources].name)
-		t->n_sources++;
+	if (grown && grown[gathering->n_sources].name)
+		gathering->n_sources++;
 	else
-		add_silent(t, name);
+		add_silent(gathering, name);
 }
 
 /* Accepts what a node says about itself only. */
@@ -290,18 +290,18 @@ static void add_away(struct cw_bundle_nodes *b)
 
 static bool ask_who(struct cw_bundle_nodes *b)
 {
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
 	/* This node comes first, so that all pages are of one time. */
-	add_source(t, cw_transport_self(b->config.transport));
-	json_decref(t->silent);
-	t->silent = json_array();
-	t->n_silent = 0;
-	t->n_lists++;
-	t->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
-	is_asked = t->silent && ask(b, NULL, arguments, on_list);
+	add_source(gathering, cw_transport_self(b->config.transport));
+	json_decref(gathering->silent);
+	gathering->silent = json_array();
+	gathering->n_silent = 0;
+	gathering->n_lists++;
+	gathering->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
+	is_asked = gathering->silent && ask(b, NULL, arguments, on_list);
 	json_decref(arguments);
 	return is_asked;
 }
@@ -351,19 +351,21 @@ static void defer(struct cw_bundle_nodes *b, struct source *s)
 /* False: we fetch the same page again, or no further page at all. */
 static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 	json_t *doc = json_string(text);
 	size_t bytes = strlen(text);
-	int r = t->bytes + bytes <= CW_BUNDLE_NODES_BYTES ? put(b, t->n_pages + 2, doc) : -ENOSPC;
+	int r = gathering->bytes + bytes <= CW_BUNDLE_NODES_BYTES
+			? put(b, gathering->n_pages + 2, doc)
+			: -ENOSPC;
 
 	json_decref(doc);
 	if (r == 0) {
-		t->n_pages++;
-		t->bytes += bytes;
+		gathering->n_pages++;
+		gathering->bytes += bytes;
 	} else if (r == -EBUSY) {
 		defer(b, s);
 	} else {
-		t->error = r;
+		gathering->error = r;
 	}
 	return r == 0;
 }
@@ -439,58 +441,62 @@ static void name_all(char *text, size_t size, const json_t *names, unsigned coun
 }
 
 /* Adds the nodes that have the job and did not give all of it. */
-static void add_unanswered(struct gathering *t)
+static void add_unanswered(struct gathering *gathering)
 {
-	for (unsigned i = 0; i < t->n_sources; i++)
-		if (t->sources[i].is_silent || !t->sources[i].is_done)
-			add_silent(t, t->sources[i].name);
+	for (unsigned i = 0; i < gathering->n_sources; i++)
+		if (gathering->sources[i].is_silent || !gathering->sources[i].is_done)
+			add_silent(gathering, gathering->sources[i].name);
 }
 
 static void end_gathering(struct cw_bundle_nodes *b)
 {
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 	const struct wanted *w = b->queue;
 	char silent[1024] = "";
 
-	if (has_others(t))
-		add_unanswered(t);
-	if (has_others(t) || t->n_silent) {
-		if (t->silent && t->error != -ENOENT)
-			(void)put_absence(b,
-					  (struct cw_extension_absence){ .silent = t->silent,
-									 .n_silent = t->n_silent });
-		name_all(silent, sizeof(silent), t->silent, t->n_silent);
+	if (has_others(gathering))
+		add_unanswered(gathering);
+	if (has_others(gathering) || gathering->n_silent) {
+		if (gathering->silent && gathering->error != -ENOENT)
+			(void)put_absence(b, (struct cw_extension_absence){
+						     .silent = gathering->silent,
+						     .n_silent = gathering->n_silent });
+		name_all(silent, sizeof(silent), gathering->silent, gathering->n_silent);
 		log_info("job=%s inc=%s: tensor summaries of other nodes in the bundle: documents: "
 			 "%u; ranks left out: %u; no answer from: %s%s%s",
-			 w->job.label, w->id, t->n_pages, t->omitted, *silent ? silent : "none",
-			 t->error ? "; no more were taken: " : "",
-			 t->error ? strerror(-t->error) : "");
+			 w->job.label, w->id, gathering->n_pages, gathering->omitted,
+			 *silent ? silent : "none",
+			 gathering->error ? "; no more were taken: " : "",
+			 gathering->error ? strerror(-gathering->error) : "");
 	}
 	drop_first(b);
 }
 
-/* False: not now, because the bundle is in memory only and is written later, or never: t->error. */
+/*
+ * False: not now, because the bundle is in memory only and is written later. With an error of the
+ * gathering: never.
+ */
 static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 {
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 	int r;
 
-	if (now < t->write_at_ns)
+	if (now < gathering->write_at_ns)
 		return false;
 	r = put_absence(b, (struct cw_extension_absence){ .is_asking = true });
-	if (r == -EBUSY && now < t->end_ns)
-		t->write_at_ns = now + REST_NS;
+	if (r == -EBUSY && now < gathering->end_ns)
+		gathering->write_at_ns = now + REST_NS;
 	else
-		t->error = r;
+		gathering->error = r;
 	return r == 0;
 }
 
 /* Returns the next node whose rest is over. NULL: none. *ret_rests: a node still rests. */
-static struct source *next_source(struct gathering *t, int64_t now, bool *ret_rests)
+static struct source *next_source(struct gathering *gathering, int64_t now, bool *ret_rests)
 {
 	*ret_rests = false;
-	for (unsigned i = 0; i < t->n_sources; i++) {
-		struct source *s = &t->sources[i];
+	for (unsigned i = 0; i < gathering->n_sources; i++) {
+		struct source *s = &gathering->sources[i];
 
 		if (!s->is_done && s->rest_until_ns <= now)
 			return s;
@@ -502,23 +508,24 @@ static struct source *next_source(struct gathering *t, int64_t now, bool *ret_re
 /* False: the bundle is done. */
 static bool next_question(struct cw_bundle_nodes *b)
 {
-	struct gathering *t = &b->current;
+	struct gathering *gathering = &b->current;
 	int64_t now = cw_clock_awake_ns(b->config.clock);
 	struct source *s;
 	bool rests;
 
-	if (!t->n_lists)
-		t->end_ns = now + CW_BUNDLE_NODES_WITHIN_NS;
-	if (!t->n_lists || (!t->are_listed && t->n_silent && t->n_lists < LISTS))
-		return now < t->rest_until_ns || ask_who(b);
-	if (!t->are_listed)
+	if (!gathering->n_lists)
+		gathering->end_ns = now + CW_BUNDLE_NODES_WITHIN_NS;
+	if (!gathering->n_lists ||
+	    (!gathering->are_listed && gathering->n_silent && gathering->n_lists < LISTS))
+		return now < gathering->rest_until_ns || ask_who(b);
+	if (!gathering->are_listed)
 		add_away(b);
-	t->are_listed = true;
-	if (has_others(t) && !t->asked && !begin_pages(b, now))
-		return !t->error;
-	if (!has_others(t) || t->error || now >= t->end_ns)
+	gathering->are_listed = true;
+	if (has_others(gathering) && !gathering->asked && !begin_pages(b, now))
+		return !gathering->error;
+	if (!has_others(gathering) || gathering->error || now >= gathering->end_ns)
 		return false;
-	s = next_source(t, now, &rests);
+	s = next_source(gathering, now, &rests);
 	return s ? ask_node(b, s) : rests;
 }
 

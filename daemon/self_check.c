@@ -90,65 +90,65 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 	return access(path, R_OK) == 0 && (st.st_uid == 0 || st.st_uid == geteuid());
 }
 
-static void check_key(json_t *list, const struct cw_config *c)
+static void check_key(json_t *list, const struct cw_config *config)
 {
 	const struct finding f = { .name = "key-malformed", .stops = true };
 	struct cw_peer_key *key = NULL;
 	struct cw_err err = { "" };
 
-	if (*c->peer_key_file && check_secret(list, "peer_key_file", c->peer_key_file) &&
-	    cw_peer_key_load(c->peer_key_file, &key, &err) < 0)
+	if (*config->peer_key_file && check_secret(list, "peer_key_file", config->peer_key_file) &&
+	    cw_peer_key_load(config->peer_key_file, &key, &err) < 0)
 		add(list, &f, "%s", err.text);
 	cw_peer_key_free(key);
 }
 
 /* ---- certificates ---- */
 
-static void check_expiry(json_t *list, const struct cw_config *c)
+static void check_expiry(json_t *list, const struct cw_config *config)
 {
 	const struct finding f = { .name = "certificate-expires" };
 	int days;
 
-	if (cw_peer_cert_days_left(c->peer_cert_file, &days) == 0 && days < EXPIRES_SOON_DAYS)
+	if (cw_peer_cert_days_left(config->peer_cert_file, &days) == 0 && days < EXPIRES_SOON_DAYS)
 		add(list, &f,
 		    "%s expires in %d day%s, and then no peer lets this node in: make a new one "
 		    "with `collwatch init-cluster DIR --ca OLD-DIR --node …`",
-		    c->peer_cert_file, days, days == 1 ? "" : "s");
+		    config->peer_cert_file, days, days == 1 ? "" : "s");
 }
 
-static void check_certificates(json_t *list, const struct cw_config *c)
+static void check_certificates(json_t *list, const struct cw_config *config)
 {
 	const struct finding f = { .name = "certificate", .stops = true };
-	const struct cw_tls_files files = cw_config_tls_files(c);
+	const struct cw_tls_files files = cw_config_tls_files(config);
 	struct cw_tls *tls = NULL;
 	struct cw_err err = { "" };
 
-	if (!*c->peer_cert_file ||
-	    !check_secret(list, "peer_private_key_file", c->peer_private_key_file))
+	if (!*config->peer_cert_file ||
+	    !check_secret(list, "peer_private_key_file", config->peer_private_key_file))
 		return;
-	if (cw_tls_new(&files, c->node_name, &tls, &err) < 0)
+	if (cw_tls_new(&files, config->node_name, &tls, &err) < 0)
 		add(list, &f, "%s", err.text);
 	else
-		check_expiry(list, c);
+		check_expiry(list, config);
 	cw_tls_free(tls);
 }
 
 /* ---- the state directory ---- */
 
-static void check_space(json_t *list, const struct cw_config *c)
+static void check_space(json_t *list, const struct cw_config *config)
 {
 	const struct finding f = { .name = "state-space" };
 	struct statvfs fs;
 	uint64_t left;
 
-	if (statvfs(c->state_dir, &fs) < 0)
+	if (statvfs(config->state_dir, &fs) < 0)
 		return; /* the daemon makes the directory at its first start */
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (left < LOW_SPACE_BYTES)
 		add(list, &f,
 		    "%s has %llu MiB left: bundles of incidents will be kept in memory only. Make "
 		    "room on that file system, or move state_dir",
-		    c->state_dir, (unsigned long long)(left >> 20));
+		    config->state_dir, (unsigned long long)(left >> 20));
 }
 
 /* ---- the webhook ---- */
@@ -176,19 +176,19 @@ static void check_header_file(json_t *list, const char *path)
 	    path, st.st_mode & 07777);
 }
 
-static void check_webhook(json_t *list, const struct cw_config *c)
+static void check_webhook(json_t *list, const struct cw_config *config)
 {
 	struct finding f = { 0 };
 	struct cw_err err = { "" };
 
-	if (!*c->webhook_url) {
+	if (!*config->webhook_url) {
 		f = (struct finding){ .name = "webhook-none", .is_note = true };
 		add(list, &f, "alerts go to the journal only: webhook_url is not set");
 		return;
 	}
-	if (*c->webhook_header_file)
-		check_header_file(list, c->webhook_header_file);
-	switch (cw_webhook_probe(c->webhook_url, &err)) {
+	if (*config->webhook_header_file)
+		check_header_file(list, config->webhook_header_file);
+	switch (cw_webhook_probe(config->webhook_url, &err)) {
 	case CW_WEBHOOK_PROBE_OK:
 		return;
 	case CW_WEBHOOK_PROBE_TLS:

@@ -139,12 +139,12 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 
 /* ---- the file: each line is "uid until_wall_ns label"; the label ends with the line ---- */
 
-static void load(struct cw_mutes *m, FILE *f)
+static void load(struct cw_mutes *m, FILE *file)
 {
 	char line[MAX_LABEL + 64];
 	struct mute *mute;
 
-	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
+	for (unsigned lines = 0; fgets(line, sizeof(line), file); lines++) {
 		int64_t until = 0;
 		uint32_t uid = 0;
 		int at = 0;
@@ -196,7 +196,7 @@ static int save(struct cw_mutes *m)
  */
 static void attach(struct cw_mutes *m)
 {
-	FILE *f = NULL;
+	FILE *file = NULL;
 	int fd;
 
 	m->dir_fd = open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -204,10 +204,10 @@ static void attach(struct cw_mutes *m)
 		return; /* the store logs the reason */
 	fd = cw_state_file_open(m->dir_fd, FILE_NAME);
 	if (fd >= 0)
-		f = fdopen(fd, "re");
-	if (f) {
-		load(m, f);
-		(void)fclose(f); /* harmless: we only read the file */
+		file = fdopen(fd, "re");
+	if (file) {
+		load(m, file);
+		(void)fclose(file); /* harmless: we only read the file */
 	} else if (fd >= 0) {
 		(void)close(fd); /* harmless: we only opened it */
 	}

@@ -119,11 +119,11 @@ int cw_config_load_here(const char *path, struct cw_config **ret, struct cw_err 
 /* Frees the field of a string key. */
 void cw_config_free_string(const struct cw_config_key *key, char **field);
 /* Checks that the keys about peers are consistent; part of loading. 0 or -EINVAL. */
-int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err);
+int cw_config_check_peers(const struct cw_config *config, const char *path, struct cw_err *err);
 /* True if there are, or may be, other daemons. */
-bool cw_config_has_peers(const struct cw_config *c);
+bool cw_config_has_peers(const struct cw_config *config);
 /* Returns the files that authenticate peers. They are borrowed from the config. */
-struct cw_tls_files cw_config_tls_files(const struct cw_config *c);
+struct cw_tls_files cw_config_tls_files(const struct cw_config *config);
 /* Takes NULL; returns NULL. */
 struct cw_config *cw_config_free(struct cw_config *config);
 

@@ -22,48 +22,49 @@ static int check_reach(const char *text, const char *path, struct cw_err *err)
 }
 
 /* Rejects addresses of other machines, because without authentication we do not talk to them. */
-static int check_loopback(const struct cw_config *c, const char *path, struct cw_err *err)
+static int check_loopback(const struct cw_config *config, const char *path, struct cw_err *err)
 {
 	int r = 0;
 
-	if (*c->listen)
-		r = check_reach(c->listen, path, err);
-	for (unsigned i = 0; i < c->n_peers && r >= 0; i++)
-		r = check_reach(c->peers[i].address, path, err);
+	if (*config->listen)
+		r = check_reach(config->listen, path, err);
+	for (unsigned i = 0; i < config->n_peers && r >= 0; i++)
+		r = check_reach(config->peers[i].address, path, err);
 	return r;
 }
 
-int cw_config_check_peers(const struct cw_config *c, const char *path, struct cw_err *err)
+int cw_config_check_peers(const struct cw_config *config, const char *path, struct cw_err *err)
 {
-	int n = !!*c->peer_ca_file + !!*c->peer_cert_file + !!*c->peer_private_key_file;
+	int n = !!*config->peer_ca_file + !!*config->peer_cert_file +
+		!!*config->peer_private_key_file;
 
 	if (n != 0 && n != 3)
 		return cw_err_set(err, EINVAL,
 				  "%s: peer_ca_file, peer_cert_file and peer_private_key_file go "
 				  "together: give all three or none",
 				  path);
-	if (n && *c->peer_key_file)
+	if (n && *config->peer_key_file)
 		return cw_err_set(err, EINVAL,
 				  "%s: peers either share peer_key_file or have certificates: give "
 				  "one of the two, the same on every node",
 				  path);
-	if (*c->peers_from && c->n_peers)
+	if (*config->peers_from && config->n_peers)
 		return cw_err_set(err, EINVAL,
 				  "%s: peers are either listed in peers or found under the name in "
 				  "peers_from: give one of the two",
 				  path);
-	if (*c->peers_from && !n && !*c->peer_key_file)
+	if (*config->peers_from && !n && !*config->peer_key_file)
 		return cw_err_set(err, EINVAL,
 				  "%s: peers_from: whoever answers for that name could join: a "
 				  "shared key or certificates are needed; `collwatch init-cluster` "
 				  "makes either",
 				  path);
-	return n || *c->peer_key_file ? 0 : check_loopback(c, path, err);
+	return n || *config->peer_key_file ? 0 : check_loopback(config, path, err);
 }
 
-bool cw_config_has_peers(const struct cw_config *c)
+bool cw_config_has_peers(const struct cw_config *config)
 {
-	return c->n_peers > 0 || *c->peers_from;
+	return config->n_peers > 0 || *config->peers_from;
 }
 
 static const char *or_null(const char *path)
@@ -71,12 +72,12 @@ static const char *or_null(const char *path)
 	return *path ? path : NULL;
 }
 
-struct cw_tls_files cw_config_tls_files(const struct cw_config *c)
+struct cw_tls_files cw_config_tls_files(const struct cw_config *config)
 {
 	return (struct cw_tls_files){
-		.key = or_null(c->peer_key_file),
-		.ca = or_null(c->peer_ca_file),
-		.cert = or_null(c->peer_cert_file),
-		.private_key = or_null(c->peer_private_key_file),
+		.key = or_null(config->peer_key_file),
+		.ca = or_null(config->peer_ca_file),
+		.cert = or_null(config->peer_cert_file),
+		.private_key = or_null(config->peer_private_key_file),
 	};
 }

@@ -24,57 +24,57 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-static void fail(struct cw_control_answer *a, uint32_t code, const char *text)
+static void fail(struct cw_control_answer *answer, uint32_t code, const char *text)
 {
-	a->code = code;
-	(void)snprintf(a->error, sizeof(a->error), "%s", text);
+	answer->code = code;
+	(void)snprintf(answer->error, sizeof(answer->error), "%s", text);
 }
 
 /* Takes doc. Writes its numbers with this many digits. */
-static void succeed_with(struct cw_control_answer *a, json_t *doc, int digits)
+static void succeed_with(struct cw_control_answer *answer, json_t *doc, int digits)
 {
-	a->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
+	answer->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
 	json_decref(doc);
-	if (!a->json)
-		fail(a, CODE_ERROR, "the daemon is out of memory");
-	else if (strlen(a->json) > MAX_JSON)
-		fail(a, CODE_ERROR, "the answer does not fit a message");
+	if (!answer->json)
+		fail(answer, CODE_ERROR, "the daemon is out of memory");
+	else if (strlen(answer->json) > MAX_JSON)
+		fail(answer, CODE_ERROR, "the answer does not fit a message");
 }
 
-static void succeed(struct cw_control_answer *a, json_t *doc)
+static void succeed(struct cw_control_answer *answer, json_t *doc)
 {
-	succeed_with(a, doc, 10);
+	succeed_with(answer, doc, 10);
 }
 
 static void do_status(const struct cw_control_source *s, const struct cw_caller *caller,
-		      const json_t *arguments, struct cw_control_answer *a)
+		      const json_t *arguments, struct cw_control_answer *answer)
 {
 	struct cw_status_source source = { 0 };
 
 	s->status(&source, s->user);
 	if (caller->node)
-		succeed(a, cw_status_led_doc(&source, caller, json_object_get(arguments, "jobs"),
-					     MAX_LIST));
+		succeed(answer, cw_status_led_doc(&source, caller,
+						  json_object_get(arguments, "jobs"), MAX_LIST));
 	else
-		succeed(a, cw_status_doc(&source, caller));
+		succeed(answer, cw_status_doc(&source, caller));
 }
 
 static void do_communicators(const struct cw_control_source *s, const struct cw_caller *caller,
-			     const json_t *arguments, struct cw_control_answer *a)
+			     const json_t *arguments, struct cw_control_answer *answer)
 {
 	struct cw_status_source source = { 0 };
 
 	s->status(&source, s->user);
-	succeed(a, cw_comms_doc(&source, caller));
+	succeed(answer, cw_comms_doc(&source, caller));
 }
 
 static void do_ops(const struct cw_control_source *s, const struct cw_caller *caller,
-		   const json_t *arguments, struct cw_control_answer *a)
+		   const json_t *arguments, struct cw_control_answer *answer)
 {
 	struct cw_status_source source = { 0 };
 
 	s->status(&source, s->user);
-	succeed(a, cw_ops_doc(source.ranks, s->node_name, caller));
+	succeed(answer, cw_ops_doc(source.ranks, s->node_name, caller));
 }
 
 /*
@@ -92,7 +92,7 @@ static bool may_see_incident(const struct cw_caller *caller, const json_t *incid
 
 /* Lists the newest incidents first, because thousands of them do not fit into a message. */
 static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
-			 const json_t *arguments, struct cw_control_answer *a)
+			 const json_t *arguments, struct cw_control_answer *answer)
 {
 	json_int_t max = json_integer_value(json_object_get(arguments, "max"));
 	struct cw_store_query query = {
@@ -112,7 +112,7 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 	doc = json_pack("{s:s, s:o}", "schema", "collwatch.incidents/1", "incidents", list);
 	if (omitted)
 		(void)json_object_set_new(doc, "omitted", json_integer((json_int_t)omitted));
-	succeed(a, doc);
+	succeed(answer, doc);
 }
 
 /*
@@ -156,14 +156,14 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 }
 
 static void do_report(const struct cw_control_source *s, const struct cw_caller *caller,
-		      const json_t *arguments, struct cw_control_answer *a)
+		      const json_t *arguments, struct cw_control_answer *answer)
 {
 	const char *id = json_string_value(json_object_get(arguments, "id"));
 	struct cw_bundle bundle = { 0 };
 	int r;
 
 	if (!id) {
-		fail(a, CODE_ERROR, "report: the id is missing");
+		fail(answer, CODE_ERROR, "report: the id is missing");
 		return;
 	}
 	r = cw_store_get(s->store, id, &bundle);
@@ -172,42 +172,42 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		 * Give the same answer in both cases: an id must not reveal another user's
 		 * incident.
 		 */
-		fail(a, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
+		fail(answer, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
 		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
 		cw_bundle_fini(&bundle);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(report_sizes) / sizeof(report_sizes[0]); i++) {
-		cw_control_answer_fini(a);
+		cw_control_answer_fini(answer);
 		/*
 		 * Write numbers exactly: a reader of a copy may compare its sums to the last digit.
 		 */
-		succeed_with(a, report_doc(s, &bundle, &report_sizes[i]), CW_CONTROL_EXACT);
-		if (!a->json || a->code == CODE_OK)
+		succeed_with(answer, report_doc(s, &bundle, &report_sizes[i]), CW_CONTROL_EXACT);
+		if (!answer->json || answer->code == CODE_OK)
 			break;
 	}
 	cw_bundle_fini(&bundle);
 }
 
 static void do_mute(const struct cw_control_source *s, const struct cw_caller *caller,
-		    const json_t *arguments, struct cw_control_answer *a)
+		    const json_t *arguments, struct cw_control_answer *answer)
 {
 	struct cw_status_source source = { 0 };
-	struct cw_mute_answer answer;
+	struct cw_mute_answer result;
 
 	s->status(&source, s->user);
-	cw_control_mute(s->mutes, &source, caller, arguments, &answer);
-	if (answer.code == CODE_OK)
-		succeed(a, answer.doc);
+	cw_control_mute(s->mutes, &source, caller, arguments, &result);
+	if (result.code == CODE_OK)
+		succeed(answer, result.doc);
 	else
-		fail(a, answer.code, answer.error);
+		fail(answer, result.code, result.error);
 }
 
 /*
  * Lists the jobs of that name that have summaries here. The caller then asks for a page of one job.
  */
 static void do_summaries_jobs(const struct cw_control_source *s, const struct cw_caller *caller,
-			      const char *name, struct cw_control_answer *a)
+			      const char *name, struct cw_control_answer *answer)
 {
 	struct cw_status_source source = { 0 };
 	json_t *jobs, *living;
@@ -215,8 +215,8 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 	s->status(&source, s->user);
 	jobs = cw_summaries_doc_jobs(source.ranks, s->node_name, caller, name);
 	living = cw_summaries_doc_living(source.ranks, caller, name);
-	succeed(a, json_pack("{s:s, s:s, s:o, s:o}", "schema", "collwatch.summaries_jobs/1", "node",
-			     s->node_name, "jobs", jobs, "living", living));
+	succeed(answer, json_pack("{s:s, s:s, s:o, s:o}", "schema", "collwatch.summaries_jobs/1",
+				  "node", s->node_name, "jobs", jobs, "living", living));
 }
 
 /*
@@ -224,7 +224,7 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
  * `after_pid` name.
  */
 static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
-			      const json_t *arguments, struct cw_control_answer *a)
+			      const json_t *arguments, struct cw_control_answer *answer)
 {
 	json_t *after = json_object_get(arguments, "after_ns");
 	json_int_t pid = json_integer_value(json_object_get(arguments, "after_pid"));
@@ -243,15 +243,15 @@ static void do_summaries_page(const struct cw_control_source *s, const struct cw
 			.n = n,
 		};
 
-		cw_control_answer_fini(a);
-		succeed_with(a, cw_summaries_doc(&source, job, &page), CW_CONTROL_EXACT);
-		if (!a->json || a->code == CODE_OK)
+		cw_control_answer_fini(answer);
+		succeed_with(answer, cw_summaries_doc(&source, job, &page), CW_CONTROL_EXACT);
+		if (!answer->json || answer->code == CODE_OK)
 			break;
 	}
 }
 
 static void do_summaries(const struct cw_control_source *s, const struct cw_caller *caller,
-			 const json_t *arguments, struct cw_control_answer *a)
+			 const json_t *arguments, struct cw_control_answer *answer)
 {
 	const char *label = json_string_value(json_object_get(arguments, "job"));
 	const char *node = json_string_value(json_object_get(arguments, "node"));
@@ -259,22 +259,22 @@ static void do_summaries(const struct cw_control_source *s, const struct cw_call
 	struct cw_job_id job;
 
 	if (!label)
-		fail(a, CODE_ERROR, "summaries: the job is missing");
+		fail(answer, CODE_ERROR, "summaries: the job is missing");
 	else if (!node)
-		do_summaries_jobs(s, caller, label, a);
+		do_summaries_jobs(s, caller, label, answer);
 	else if (strcmp(node, s->node_name) != 0)
-		fail(a, CODE_NO_DATA, "no answer from there");
+		fail(answer, CODE_NO_DATA, "no answer from there");
 	else if (uid < 0 || uid > UINT32_MAX || !cw_caller_may_see(caller, (uint32_t)uid) ||
 		 cw_job_id_make((uint32_t)uid, label, &job) < 0)
-		fail(a, CODE_NO_DATA, "no such job here");
+		fail(answer, CODE_NO_DATA, "no such job here");
 	else
-		do_summaries_page(s, &job, arguments, a);
+		do_summaries_page(s, &job, arguments, answer);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(const struct cw_control_source *s, const struct cw_caller *caller,
-		    const json_t *arguments, struct cw_control_answer *a);
+		    const json_t *arguments, struct cw_control_answer *answer);
 } verbs[] = {
 	{ "status", do_status },
 	{ "ops", do_ops },
@@ -315,8 +315,8 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 	ret->json = NULL;
 }
 
-void cw_control_answer_fini(struct cw_control_answer *a)
+void cw_control_answer_fini(struct cw_control_answer *answer)
 {
-	free(a->json);
-	*a = (struct cw_control_answer){ 0 };
+	free(answer->json);
+	*answer = (struct cw_control_answer){ 0 };
 }

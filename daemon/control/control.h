@@ -37,4 +37,4 @@ struct cw_control_answer {
 /* Always fills *ret. Free it with cw_control_answer_fini(). */
 void cw_control_handle(const struct cw_control_source *s, const struct cw_caller *caller,
 		       const char *verb, const char *arguments, struct cw_control_answer *ret);
-void cw_control_answer_fini(struct cw_control_answer *a);
+void cw_control_answer_fini(struct cw_control_answer *answer);

@@ -85,10 +85,10 @@ int cw_control_nodes_new(const struct cw_control_nodes_config *config,
 	return 0;
 }
 
-static void plan_fini(struct plan *p)
+static void plan_fini(struct plan *plan)
 {
-	json_decref(p->arguments);
-	json_decref(p->leaders);
+	json_decref(plan->arguments);
+	json_decref(plan->leaders);
 }
 
 static void drop_question(struct question *q)
@@ -226,27 +226,28 @@ static void note_unreachable(struct question *q)
  * Asks the other nodes by the job's whole label, because the short name may match another job
  * there.
  */
-static bool plan_mute(struct plan *p, const struct cw_control_answer *local)
+static bool plan_mute(struct plan *plan, const struct cw_control_answer *local)
 {
 	json_t *doc = local->json ? cw_json_parse_text(local->json, 0) : NULL;
 
 	if (local->code == CODE_OK && doc) {
-		(void)json_object_set(p->arguments, "job", json_object_get(doc, "job"));
-		(void)json_object_set(p->arguments, "uid", json_object_get(doc, "uid"));
+		(void)json_object_set(plan->arguments, "job", json_object_get(doc, "job"));
+		(void)json_object_set(plan->arguments, "uid", json_object_get(doc, "uid"));
 	}
 	json_decref(doc);
-	return local->code == CODE_OK || json_is_true(json_object_get(p->arguments, "unmute"));
+	return local->code == CODE_OK || json_is_true(json_object_get(plan->arguments, "unmute"));
 }
 
-static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *caller, struct plan *p)
+static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *caller,
+			struct plan *plan)
 {
-	switch (cw_stacks_request_place(n->config.stacks, caller, p->arguments, p->node,
-					sizeof(p->node))) {
+	switch (cw_stacks_request_place(n->config.stacks, caller, plan->arguments, plan->node,
+					sizeof(plan->node))) {
 	case CW_STACKS_HERE:
 		return false;
 	case CW_STACKS_LED_BY_PEER:
-		p->is_for_one = true;
-		return cw_transport_is_alive(n->config.transport, p->node);
+		plan->is_for_one = true;
+		return cw_transport_is_alive(n->config.transport, plan->node);
 	default:
 		return true;
 	}
@@ -254,22 +255,22 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 
 /* Asks the node that the caller names, or else asks all nodes for the job. */
 static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_answer *local,
-			   struct plan *p)
+			   struct plan *plan)
 {
-	const char *node = json_string_value(json_object_get(p->arguments, "node"));
+	const char *node = json_string_value(json_object_get(plan->arguments, "node"));
 
 	if (!node)
 		return local->code == CODE_OK;
-	p->is_for_one = true;
+	plan->is_for_one = true;
 	return local->code == CODE_NO_DATA &&
 	       strcmp(node, cw_transport_self(n->config.transport)) != 0 &&
-	       strlen(node) < sizeof(p->node) &&
-	       snprintf(p->node, sizeof(p->node), "%s", node) > 0 &&
-	       cw_transport_is_alive(n->config.transport, p->node);
+	       strlen(node) < sizeof(plan->node) &&
+	       snprintf(plan->node, sizeof(plan->node), "%s", node) > 0 &&
+	       cw_transport_is_alive(n->config.transport, plan->node);
 }
 
 /* If another node leads the job, adds that leader and the job's key to the plan. */
-static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *p,
+static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *plan,
 			   json_t *keys)
 {
 	const char *leader = cw_json_str(job, "leader", "");
@@ -278,10 +279,10 @@ static void plan_status_of(const struct cw_transport *t, const json_t *job, stru
 	if (strcmp(cw_json_str(job, "state", ""), "led_elsewhere") != 0 || !*leader ||
 	    strcmp(leader, cw_transport_self(t)) == 0)
 		return;
-	if (!json_object_get(p->leaders, leader) &&
-	    json_object_size(p->leaders) == CW_CONTROL_NODES_LEADERS)
+	if (!json_object_get(plan->leaders, leader) &&
+	    json_object_size(plan->leaders) == CW_CONTROL_NODES_LEADERS)
 		return;
-	(void)json_object_set_new(p->leaders, leader, json_true());
+	(void)json_object_set_new(plan->leaders, leader, json_true());
 	cw_status_key(cw_json_int(job, "uid", -1), cw_json_str(job, "job", ""), key);
 	(void)json_object_set_new(keys, key, json_true());
 }
@@ -291,9 +292,9 @@ static void plan_status_of(const struct cw_transport *t, const json_t *job, stru
  * leads.
  */
 static bool plan_status(const struct cw_control_nodes *n, const struct cw_control_answer *local,
-			struct plan *p)
+			struct plan *plan)
 {
-	bool is_wanted = json_is_true(json_object_get(p->arguments, "leaders"));
+	bool is_wanted = json_is_true(json_object_get(plan->arguments, "leaders"));
 	json_t *doc = is_wanted && local->json ? cw_json_parse_text(local->json, 0) : NULL;
 	json_t *keys, *job;
 	size_t i;
@@ -302,45 +303,45 @@ static bool plan_status(const struct cw_control_nodes *n, const struct cw_contro
 		json_decref(doc);
 		return false;
 	}
-	p->leaders = json_object();
+	plan->leaders = json_object();
 	keys = json_object();
 	json_array_foreach (json_object_get(doc, "jobs"), i, job)
-		plan_status_of(n->config.transport, job, p, keys);
+		plan_status_of(n->config.transport, job, plan, keys);
 	json_decref(doc);
-	(void)json_object_clear(p->arguments);
-	(void)json_object_set_new(p->arguments, "jobs", keys);
-	return json_object_size(p->leaders) > 0;
+	(void)json_object_clear(plan->arguments);
+	(void)json_object_set_new(plan->arguments, "jobs", keys);
+	return json_object_size(plan->leaders) > 0;
 }
 
 static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller,
-		      const struct cw_control_answer *local, struct plan *p)
+		      const struct cw_control_answer *local, struct plan *plan)
 {
 	static const char *const names[CW_MERGE__MAX] = { "incidents", "report",    "mute",
 							  "stacks",    "summaries", "communicators",
 							  "status" };
 	unsigned verb = 0;
 
-	while (verb < CW_MERGE__MAX && strcmp(names[verb], p->name) != 0)
+	while (verb < CW_MERGE__MAX && strcmp(names[verb], plan->name) != 0)
 		verb++;
-	p->verb = verb;
+	plan->verb = verb;
 	if (verb < CW_MERGE__MAX)
-		p->name = names[verb]; /* a static string, so it outlives the request */
+		plan->name = names[verb]; /* a static string, so it outlives the request */
 	switch (verb) {
 	case CW_MERGE_COMMUNICATORS:
 		return local->code == CODE_OK;
 	case CW_MERGE_INCIDENTS:
-		(void)json_object_set_new(p->arguments, "max", json_integer(MAX_LISTED));
+		(void)json_object_set_new(plan->arguments, "max", json_integer(MAX_LISTED));
 		return local->code == CODE_OK;
 	case CW_MERGE_REPORT:
 		return local->code == CODE_NO_DATA;
 	case CW_MERGE_MUTE:
-		return plan_mute(p, local);
+		return plan_mute(plan, local);
 	case CW_MERGE_STACKS:
-		return plan_stacks(n, caller, p);
+		return plan_stacks(n, caller, plan);
 	case CW_MERGE_SUMMARIES:
-		return plan_summaries(n, local, p);
+		return plan_summaries(n, local, plan);
 	case CW_MERGE_STATUS:
-		return plan_status(n, local, p);
+		return plan_status(n, local, plan);
 	default:
 		return false;
 	}
@@ -380,19 +381,19 @@ static int start(struct question *q)
 {
 	const char *leaders[CW_CONTROL_NODES_LEADERS];
 	const struct cw_control_nodes *n = q->owner;
-	const struct plan *p = &q->plan;
-	_cleanup_(freep) char *json = cw_json_write(p->arguments, JSON_COMPACT);
+	const struct plan *plan = &q->plan;
+	_cleanup_(freep) char *json = cw_json_write(plan->arguments, JSON_COMPACT);
 	struct cw_peer_query_config ask = {
 		.clock = n->config.clock,
 		.transport = n->config.transport,
-		.node = p->is_for_one ? p->node : NULL,
-		.verb = p->name,
+		.node = plan->is_for_one ? plan->node : NULL,
+		.verb = plan->name,
 		.json = json,
 		.uid = q->caller.uid,
 		.sees_all = q->caller.sees_all,
-		.nodes = p->leaders ? leaders : NULL,
-		.n_nodes = p->leaders ? living_leaders(q, leaders) : 0,
-		.within_ms = deadline_of(p->verb),
+		.nodes = plan->leaders ? leaders : NULL,
+		.n_nodes = plan->leaders ? living_leaders(q, leaders) : 0,
+		.within_ms = deadline_of(plan->verb),
 		.on_answer = on_answer,
 		.on_done = on_done,
 		.user = q,
@@ -400,7 +401,7 @@ static int start(struct question *q)
 
 	if (!json || cw_peer_query_new(&ask, &q->ask) < 0)
 		return -ENOMEM;
-	if (!p->is_for_one)
+	if (!plan->is_for_one)
 		note_unreachable(q);
 	return 0;
 }
@@ -419,22 +420,23 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 			  const char *verb, const char *json, struct cw_control_answer *local,
 			  cw_stacks_fn fn, void *user)
 {
-	struct plan p = { .name = verb, .arguments = cw_json_parse_text(*json ? json : "{}", 0) };
+	struct plan plan = { .name = verb,
+			     .arguments = cw_json_parse_text(*json ? json : "{}", 0) };
 	struct question *q = NULL;
 
-	if (count_peers(n) && json_is_object(p.arguments) && make_plan(n, caller, local, &p))
+	if (count_peers(n) && json_is_object(plan.arguments) && make_plan(n, caller, local, &plan))
 		q = calloc(1, sizeof(*q));
 	if (!q) {
-		plan_fini(&p);
+		plan_fini(&plan);
 		return false;
 	}
 	q->owner = n;
 	q->caller = *caller;
 	q->fn = fn;
 	q->user = user;
-	q->plan = p;
+	q->plan = plan;
 	q->asked_ns = cw_clock_now_ns(n->config.clock);
-	cw_control_merge_begin(&q->merge, p.verb, local);
+	cw_control_merge_begin(&q->merge, plan.verb, local);
 	DL_APPEND(n->questions, q);
 	return true; /* the next tick starts it */
 }
@@ -442,13 +444,13 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 /* ---- answering other nodes ---- */
 
 static void reply(struct cw_control_nodes *n, const char *to, uint64_t id,
-		  const struct cw_control_answer *a)
+		  const struct cw_control_answer *answer)
 {
 	struct cw_message msg = { .type = CW_MSG_NODE_REPLY,
 				  .node_reply = { .id = id,
-						  .code = a->code,
-						  .json = a->json ? a->json : "",
-						  .error = a->error } };
+						  .code = answer->code,
+						  .json = answer->json ? answer->json : "",
+						  .error = answer->error } };
 	int r = cw_transport_send(n->config.transport, to, &msg);
 
 	if (r < 0)

@@ -20,7 +20,7 @@
 
 /* Collects the job's processes that are not yet in a digest of this round. */
 static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
-			    const struct cw_job_id *job, struct cw_digest_rank *v, uint32_t max,
+			    const struct cw_job_id *job, struct cw_digest_rank *ranks, uint32_t max,
 			    int64_t now_ns)
 {
 	uint32_t n = 0;
@@ -30,7 +30,7 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 			continue;
 		p->digest_round = rounds->round;
 		p->is_urgent = p->is_urgent_seen = false;
-		v[n++] = cw_process_facts(p, now_ns, rounds->held_ns);
+		ranks[n++] = cw_process_facts(p, now_ns, rounds->held_ns);
 	}
 	return n;
 }
@@ -55,15 +55,15 @@ static int collect_unregistered(struct cw_digest_rounds *rounds, struct cw_arena
 }
 
 static void digest_job(struct cw_digest_rounds *rounds, const struct cw_job_id *job,
-		       const struct cw_digest_rank *v, uint32_t n)
+		       const struct cw_digest_rank *ranks, uint32_t n_ranks)
 {
 	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
 	struct cw_digest_source source = {
 		.node = rounds->node,
 		.epoch = rounds->epoch,
 		.number = rounds->number + 1,
-		.ranks = v,
-		.n_ranks = n,
+		.ranks = ranks,
+		.n_ranks = n_ranks,
 		.job = job,
 		.is_sent = true,
 	};
@@ -138,7 +138,7 @@ static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process 
 void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, bool only_urgent,
 		     int64_t now_ns)
 {
-	_cleanup_(freep) struct cw_digest_rank *v = NULL;
+	_cleanup_(freep) struct cw_digest_rank *ranks = NULL;
 	uint32_t max = HASH_COUNT(table);
 
 	if (!only_urgent)
@@ -149,8 +149,8 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 		return;
 	if (max > CW_MSG_MAX_RANKS)
 		max = CW_MSG_MAX_RANKS;
-	v = calloc(max, sizeof(*v));
-	if (!v)
+	ranks = calloc(max, sizeof(*ranks));
+	if (!ranks)
 		return; /* out of memory: the next round tries again */
 	rounds->round++;
 	for (struct cw_process *p = table; p; p = p->hh.next) {
@@ -160,6 +160,7 @@ void cw_digest_round(struct cw_digest_rounds *rounds, struct cw_process *table, 
 		    (only_urgent && !p->is_urgent))
 			continue;
 		job = cw_process_job_id(p);
-		digest_job(rounds, &job, v, collect_job(rounds, table, &job, v, max, now_ns));
+		digest_job(rounds, &job, ranks,
+			   collect_job(rounds, table, &job, ranks, max, now_ns));
 	}
 }

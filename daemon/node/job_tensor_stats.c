@@ -39,40 +39,40 @@ static bool has_summaries(const struct cw_process *p)
 }
 
 /* NULL: out of memory; a later tick tries again. */
-static struct entry *find(struct cw_job_tensor_stats *n, const struct cw_process *p)
+static struct entry *find(struct cw_job_tensor_stats *stats, const struct cw_process *p)
 {
 	struct cw_job_id job = cw_process_job_id(p);
 	struct entry *e;
 
-	HASH_FIND_BYHASHVALUE(hh, n->entries, &job, sizeof(job), cw_job_id_bucket(&job), e);
+	HASH_FIND_BYHASHVALUE(hh, stats->entries, &job, sizeof(job), cw_job_id_bucket(&job), e);
 	if (e)
 		return e;
-	e = calloc(1, sizeof(*e) + n->extension->state_bytes);
+	e = calloc(1, sizeof(*e) + stats->extension->state_bytes);
 	if (!e)
 		return NULL;
 	e->job = job;
-	HASH_ADD_BYHASHVALUE(hh, n->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
+	HASH_ADD_BYHASHVALUE(hh, stats->entries, job, sizeof(e->job), cw_job_id_bucket(&job), e);
 	if (cw_htable_added(e))
 		return e;
 	free(e);
 	return NULL;
 }
 
-static void find_all(struct cw_job_tensor_stats *n)
+static void find_all(struct cw_job_tensor_stats *stats)
 {
 	struct entry *e, *tmp;
 
-	for (e = n->entries; e; e = e->hh.next)
+	for (e = stats->entries; e; e = e->hh.next)
 		e->is_here = false;
-	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
-		e = has_summaries(p) ? find(n, p) : NULL;
+	for (const struct cw_process *p = *stats->table; p; p = p->hh.next) {
+		e = has_summaries(p) ? find(stats, p) : NULL;
 		if (e)
 			e->is_here = true;
 	}
-	HASH_ITER (hh, n->entries, e, tmp) {
+	HASH_ITER (hh, stats->entries, e, tmp) {
 		if (e->is_here)
 			continue;
-		HASH_DEL(n->entries, e);
+		HASH_DEL(stats->entries, e);
 		free(e);
 	}
 }
@@ -123,7 +123,7 @@ static void add_process(const struct cw_process **v, uint32_t *n, uint32_t *over
 }
 
 uint32_t
-cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct cw_job_id *job,
+cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *stats, const struct cw_job_id *job,
 			      const struct cw_process *ret[static CW_JOB_TENSOR_STATS_RANKS],
 			      uint32_t *ret_living, uint32_t *ret_over_limit)
 {
@@ -131,12 +131,12 @@ cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct 
 	_cleanup_(freep) int32_t *ranks = NULL;
 	size_t n_ranks;
 
-	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+	for (const struct cw_process *p = *stats->table; p; p = p->hh.next)
 		if (!cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job))
 			add_process(ret, &all, &over_limit, p);
 	n_living = all;
-	ranks = ranks_that_live(*n->table, job, &n_ranks);
-	for (const struct cw_process *p = *n->table; p; p = p->hh.next)
+	ranks = ranks_that_live(*stats->table, job, &n_ranks);
+	for (const struct cw_process *p = *stats->table; p; p = p->hh.next)
 		if (cw_process_is_dead(p) && has_summaries(p) && cw_process_is_of(p, job) &&
 		    !is_replaced(p, ranks, n_ranks))
 			add_process(ret, &all, &over_limit, p);
@@ -157,81 +157,81 @@ static void say(const struct entry *e, const struct cw_extension_kind *kind,
 	cw_log_event(CW_LOG_WARN, kind->message_id, text, fields);
 }
 
-static void read_job(struct cw_job_tensor_stats *n, struct entry *e, int64_t now_ns)
+static void read_job(struct cw_job_tensor_stats *stats, struct entry *e, int64_t now_ns)
 {
 	const struct cw_process *processes[CW_JOB_TENSOR_STATS_RANKS];
 	struct cw_record *records[CW_JOB_TENSOR_STATS_RANKS];
-	uint32_t n_living,
-		n_records = cw_job_tensor_stats_processes(n, &e->job, processes, &n_living, NULL);
+	uint32_t n_living, n_records = cw_job_tensor_stats_processes(stats, &e->job, processes,
+								     &n_living, NULL);
 	int news;
 
 	if (e->is_over && n_living)
-		memset(e->state, 0, n->extension->state_bytes); /* the job was restarted */
+		memset(e->state, 0, stats->extension->state_bytes); /* the job was restarted */
 	e->is_over = n_living == 0;
 	for (uint32_t i = 0; i < n_records; i++)
 		records[i] = processes[i]->record;
-	news = n->extension->on_digest(e->state, records, n_records, now_ns);
+	news = stats->extension->on_digest(e->state, records, n_records, now_ns);
 	if (news < 0)
 		return; /* out of memory: the next reading tries again */
 	for (unsigned kind = 0; kind < CW_EXTENSION_KINDS; kind++) {
 		if (!(news & 1 << kind))
 			continue;
-		n->totals[kind]++;
-		say(e, &n->extension->kinds[kind], n->extension->finding(e->state, kind));
+		stats->totals[kind]++;
+		say(e, &stats->extension->kinds[kind], stats->extension->finding(e->state, kind));
 	}
 }
 
-void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *n, int64_t now_ns)
+void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *stats, int64_t now_ns)
 {
 	struct entry *due = NULL;
 	int64_t start_ns = cw_clock_cpu_ns(), cost_ns, rest_ns;
 
-	find_all(n);
-	for (struct entry *e = n->entries; e; e = e->hh.next)
+	find_all(stats);
+	for (struct entry *e = stats->entries; e; e = e->hh.next)
 		if (e->next_ns <= now_ns && (!due || e->next_ns < due->next_ns) &&
-		    cw_reading_budget_allows(n->budget, e->job.uid))
+		    cw_reading_budget_allows(stats->budget, e->job.uid))
 			due = e;
 	if (!due)
 		return;
-	read_job(n, due, now_ns);
+	read_job(stats, due, now_ns);
 	cost_ns = cw_clock_cpu_ns() - start_ns;
-	cw_reading_budget_charge(n->budget, due->job.uid, cost_ns);
+	cw_reading_budget_charge(stats->budget, due->job.uid, cost_ns);
 	rest_ns = cw_sample_throttle_next_ns(now_ns, cost_ns, 1);
 	due->next_ns = rest_ns > now_ns + CW_JOB_TENSOR_STATS_NS ? rest_ns
 								 : now_ns + CW_JOB_TENSOR_STATS_NS;
 }
 
-void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *stats,
 				uint64_t ret[static CW_EXTENSION_KINDS])
 {
-	memcpy(ret, n->totals, sizeof(n->totals));
+	memcpy(ret, stats->totals, sizeof(stats->totals));
 }
 
-void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *n, cw_job_tensor_stats_fn fn,
+void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *stats, cw_job_tensor_stats_fn fn,
 			      void *user)
 {
-	for (const struct entry *e = n->entries; e; e = e->hh.next)
+	for (const struct entry *e = stats->entries; e; e = e->hh.next)
 		fn(&e->job, user);
 }
 
-void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *stats,
 				      cw_job_tensor_stats_finding_fn fn, void *user)
 {
-	for (const struct entry *e = n->entries; e; e = e->hh.next) {
+	for (const struct entry *e = stats->entries; e; e = e->hh.next) {
 		for (unsigned kind = 0; kind < CW_EXTENSION_KINDS; kind++) {
 			const struct cw_extension_finding *finding =
-				n->extension->finding(e->state, kind);
+				stats->extension->finding(e->state, kind);
 
 			if (finding->seen_ns)
-				fn(&e->job, &n->extension->kinds[kind], finding, user);
+				fn(&e->job, &stats->extension->kinds[kind], finding, user);
 		}
 	}
 }
 
-void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *stats,
 				     cw_job_tensor_stats_living_fn fn, void *user)
 {
-	for (const struct cw_process *p = *n->table; p; p = p->hh.next) {
+	for (const struct cw_process *p = *stats->table; p; p = p->hh.next) {
 		uint64_t since_ns = p->record ? cw_record_header(p->record)->created_wall_ns : 0;
 		struct cw_job_id job;
 
@@ -246,27 +246,27 @@ void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
 int cw_job_tensor_stats_new(const struct cw_extension *extension, struct cw_process **table,
 			    struct cw_reading_budget *budget, struct cw_job_tensor_stats **ret)
 {
-	struct cw_job_tensor_stats *n = calloc(1, sizeof(*n));
+	struct cw_job_tensor_stats *stats = calloc(1, sizeof(*stats));
 
-	if (!n)
+	if (!stats)
 		return -ENOMEM;
-	n->extension = extension;
-	n->table = table;
-	n->budget = budget;
-	*ret = n;
+	stats->extension = extension;
+	stats->table = table;
+	stats->budget = budget;
+	*ret = stats;
 	return 0;
 }
 
-struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *n)
+struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *stats)
 {
 	struct entry *e, *tmp;
 
-	if (!n)
+	if (!stats)
 		return NULL;
-	HASH_ITER (hh, n->entries, e, tmp) {
-		HASH_DEL(n->entries, e);
+	HASH_ITER (hh, stats->entries, e, tmp) {
+		HASH_DEL(stats->entries, e);
 		free(e);
 	}
-	free(n);
+	free(stats);
 	return NULL;
 }

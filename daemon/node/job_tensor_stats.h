@@ -31,7 +31,7 @@ struct cw_process;
  * number of processes that did not fit.
  */
 uint32_t
-cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct cw_job_id *job,
+cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *stats, const struct cw_job_id *job,
 			      const struct cw_process *ret[static CW_JOB_TENSOR_STATS_RANKS],
 			      uint32_t *ret_living, uint32_t *ret_over_limit);
 
@@ -42,16 +42,16 @@ cw_job_tensor_stats_processes(const struct cw_job_tensor_stats *n, const struct 
 int cw_job_tensor_stats_new(const struct cw_extension *extension, struct cw_process **table,
 			    struct cw_reading_budget *budget, struct cw_job_tensor_stats **ret);
 /* Takes NULL; returns NULL. */
-struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *n);
+struct cw_job_tensor_stats *cw_job_tensor_stats_free(struct cw_job_tensor_stats *stats);
 
 /*
  * Reads at most one job: of those that are due, the one that has waited longest. Reading one job
  * costs at most 1 % of a core; if a reading takes long, the next one comes later.
  */
-void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *n, int64_t now_ns);
+void cw_job_tensor_stats_tick(struct cw_job_tensor_stats *stats, int64_t now_ns);
 
 /* The number of findings so far, by kind. */
-void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *stats,
 				uint64_t ret[static CW_EXTENSION_KINDS]);
 
 /*
@@ -60,12 +60,12 @@ void cw_job_tensor_stats_totals(const struct cw_job_tensor_stats *n,
  */
 typedef void (*cw_job_tensor_stats_living_fn)(const struct cw_job_id *job, int64_t since_ns,
 					      void *user);
-void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_each_living(const struct cw_job_tensor_stats *stats,
 				     cw_job_tensor_stats_living_fn fn, void *user);
 
 /* Calls fn for each job that has summaries on this node. */
 typedef void (*cw_job_tensor_stats_fn)(const struct cw_job_id *job, void *user);
-void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *n, cw_job_tensor_stats_fn fn,
+void cw_job_tensor_stats_each(const struct cw_job_tensor_stats *stats, cw_job_tensor_stats_fn fn,
 			      void *user);
 
 /* Calls fn for each last finding of each kind. It is borrowed until fn returns. */
@@ -73,5 +73,5 @@ typedef void (*cw_job_tensor_stats_finding_fn)(const struct cw_job_id *job,
 					       const struct cw_extension_kind *kind,
 					       const struct cw_extension_finding *finding,
 					       void *user);
-void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *n,
+void cw_job_tensor_stats_each_finding(const struct cw_job_tensor_stats *stats,
 				      cw_job_tensor_stats_finding_fn fn, void *user);

@@ -84,68 +84,69 @@ int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
 
 /* ---- one rank ---- */
 
-static void rank_free(struct unregistered_rank *r)
+static void rank_free(struct unregistered_rank *rank)
 {
-	closep(&r->pidfd);
-	closep(&r->proc_fd);
-	cw_host_activity_fini(&r->host_activity);
-	free(r);
+	closep(&rank->pidfd);
+	closep(&rank->proc_fd);
+	cw_host_activity_fini(&rank->host_activity);
+	free(rank);
 }
 
 /* Refreshes a rank. False if its process has ended, or if another process has reused its pid. */
-static bool look_at(struct unregistered_rank *r, int64_t now_ns)
+static bool look_at(struct unregistered_rank *rank, int64_t now_ns)
 {
-	struct cw_host_activity_process process = { .proc_fd = r->proc_fd, .pid = r->found.pid };
+	struct cw_host_activity_process process = { .proc_fd = rank->proc_fd,
+						    .pid = rank->found.pid };
 	struct cw_procstat st;
-	int err = cw_pidfd_has_ended(r->pidfd) ? -ESRCH : cw_procstat_read(r->proc_fd, &st);
+	int err = cw_pidfd_has_ended(rank->pidfd) ? -ESRCH : cw_procstat_read(rank->proc_fd, &st);
 
 	if (err == -EBUSY)
 		return true; /* in the middle of execve(): we try again in a second */
-	if (err < 0 || st.start_ticks != r->found.start_ticks)
+	if (err < 0 || st.start_ticks != rank->found.start_ticks)
 		return false;
-	cw_host_activity_step(&r->host_activity, &process, &st, now_ns);
-	r->liveness = cw_liveness_of_state(st.state);
+	cw_host_activity_step(&rank->host_activity, &process, &st, now_ns);
+	rank->liveness = cw_liveness_of_state(st.state);
 	return true;
 }
 
 static struct unregistered_rank *rank_new(const struct cw_unregistered_scan_found *found,
 					  int64_t now_ns)
 {
-	struct unregistered_rank *r = calloc(1, sizeof(*r));
+	struct unregistered_rank *rank = calloc(1, sizeof(*rank));
 	struct cw_proc_pod pod;
 
-	if (!r)
+	if (!rank)
 		return NULL;
-	r->found = *found;
-	cw_command_text(found->command, found->command_len, r->command);
-	cw_host_activity_init(&r->host_activity);
-	r->pidfd = (int)syscall(SYS_pidfd_open, found->pid, 0);
-	r->proc_fd = cw_procstat_open(found->pid);
-	if (r->pidfd < 0 || r->proc_fd < 0 || !look_at(r, now_ns)) {
-		rank_free(r);
+	rank->found = *found;
+	cw_command_text(found->command, found->command_len, rank->command);
+	cw_host_activity_init(&rank->host_activity);
+	rank->pidfd = (int)syscall(SYS_pidfd_open, found->pid, 0);
+	rank->proc_fd = cw_procstat_open(found->pid);
+	if (rank->pidfd < 0 || rank->proc_fd < 0 || !look_at(rank, now_ns)) {
+		rank_free(rank);
 		return NULL;
 	}
-	cw_proc_pod_read(r->proc_fd, &pod);
-	cw_pod_complete(&r->found.pod, &pod.ids);
-	r->own_pid = pod.own_pid;
-	return r;
+	cw_proc_pod_read(rank->proc_fd, &pod);
+	cw_pod_complete(&rank->found.pod, &pod.ids);
+	rank->own_pid = pod.own_pid;
+	return rank;
 }
 
 /* ---- a search ---- */
 
-static void drop_rank(struct search *s, uint32_t i)
+static void drop_rank(struct search *search, uint32_t i)
 {
-	rank_free(s->ranks[i]);
-	s->ranks[i] = s->ranks[--s->n_ranks];
+	rank_free(search->ranks[i]);
+	search->ranks[i] = search->ranks[--search->n_ranks];
 }
 
-static void forget(struct search *s)
+static void forget(struct search *search)
 {
-	if (s->child)
-		cw_child_cancel(s->child);
-	while (s->n_ranks)
-		drop_rank(s, s->n_ranks - 1);
-	*s = (struct search){ .owner = s->owner };
+	if (search->child)
+		cw_child_cancel(search->child);
+	while (search->n_ranks)
+		drop_rank(search, search->n_ranks - 1);
+	*search = (struct search){ .owner = search->owner };
 }
 
 struct cw_unregistered_ranks *cw_unregistered_ranks_free(struct cw_unregistered_ranks *u)
@@ -172,75 +173,76 @@ static bool is_sound(struct cw_unregistered_scan_found *f)
 	return f->rank >= 0 && f->pid > 1 && f->command_len <= sizeof(f->command);
 }
 
-static void take_found(struct search *s, const struct cw_unregistered_scan_found *found,
+static void take_found(struct search *search, const struct cw_unregistered_scan_found *found,
 		       int64_t now_ns)
 {
-	for (uint32_t i = 0; i < s->n_ranks; i++)
-		if (s->ranks[i]->found.pid == found->pid &&
-		    s->ranks[i]->found.start_ticks == found->start_ticks) {
-			s->ranks[i]->is_current = true;
+	for (uint32_t i = 0; i < search->n_ranks; i++)
+		if (search->ranks[i]->found.pid == found->pid &&
+		    search->ranks[i]->found.start_ticks == found->start_ticks) {
+			search->ranks[i]->is_current = true;
 			return;
 		}
-	if (s->n_ranks == CW_UNREGISTERED_SCAN_MAX_RANKS)
+	if (search->n_ranks == CW_UNREGISTERED_SCAN_MAX_RANKS)
 		return;
-	s->ranks[s->n_ranks] = rank_new(found, now_ns);
-	if (!s->ranks[s->n_ranks])
+	search->ranks[search->n_ranks] = rank_new(found, now_ns);
+	if (!search->ranks[search->n_ranks])
 		return; /* the process has ended, or the next scan will find it */
-	s->ranks[s->n_ranks++]->is_current = true;
-	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", s->query.label,
+	search->ranks[search->n_ranks++]->is_current = true;
+	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", search->query.label,
 		 found->rank, found->pid);
 }
 
 static void on_scanned(enum cw_child_end end, const char *output, size_t len, void *user)
 {
-	struct search *s = user;
-	int64_t now = cw_clock_awake_ns(s->owner->config.clock);
+	struct search *search = user;
+	int64_t now = cw_clock_awake_ns(search->owner->config.clock);
 	struct cw_unregistered_scan_found found;
 
-	s->child = NULL;
-	for (uint32_t i = 0; i < s->n_ranks; i++)
+	search->child = NULL;
+	for (uint32_t i = 0; i < search->n_ranks; i++)
 		/* After an incomplete scan we keep all ranks. */
-		s->ranks[i]->is_current = end != CW_CHILD_EXITED;
+		search->ranks[i]->is_current = end != CW_CHILD_EXITED;
 	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
 		memcpy(&found, output + at, sizeof(found));
 		if (is_sound(&found))
-			take_found(s, &found, now);
+			take_found(search, &found, now);
 	}
-	for (uint32_t i = s->n_ranks; i-- > 0;)
-		if (!s->ranks[i]->is_current)
-			drop_rank(s, i);
+	for (uint32_t i = search->n_ranks; i-- > 0;)
+		if (!search->ranks[i]->is_current)
+			drop_rank(search, i);
 	if (end != CW_CHILD_EXITED)
 		log_info("job=%s: the search for ranks that never called NCCL did not end well",
-			 s->query.label);
+			 search->query.label);
 }
 
-static void scan(struct search *s, int64_t now_ns)
+static void scan(struct search *search, int64_t now_ns)
 {
 	struct cw_child_config config = {
 		.main = cw_unregistered_scan_main,
-		.arg = &s->query,
+		.arg = &search->query,
 		.deadline_ms = CW_UNREGISTERED_RANKS_SCAN_MS,
 		.max_output =
 			CW_UNREGISTERED_SCAN_MAX_RANKS * sizeof(struct cw_unregistered_scan_found),
 		.fn = on_scanned,
-		.user = s,
-		.uid = s->job.uid,
+		.user = search,
+		.uid = search->job.uid,
 	};
 	int r = -EBUSY;
 
-	s->scanned_ns = now_ns;
-	if (cw_children_abandoned_of(s->owner->children, s->job.uid) < CW_CHILD_MAX_ABANDONED)
-		r = cw_child_start(s->owner->children, &config, &s->child);
+	search->scanned_ns = now_ns;
+	if (cw_children_abandoned_of(search->owner->children, search->job.uid) <
+	    CW_CHILD_MAX_ABANDONED)
+		r = cw_child_start(search->owner->children, &config, &search->child);
 	if (r < 0)
-		log_info("job=%s: no search for ranks that never called NCCL: %s", s->query.label,
-			 strerror(-r));
+		log_info("job=%s: no search for ranks that never called NCCL: %s",
+			 search->query.label, strerror(-r));
 }
 
 /* ---- all searches ---- */
 
-static bool is_used(const struct search *s)
+static bool is_used(const struct search *search)
 {
-	return *s->job.label;
+	return *search->job.label;
 }
 
 /*
@@ -255,14 +257,14 @@ static struct search *get_unused(struct cw_unregistered_ranks *u, uint32_t uid)
 	size_t n = 0;
 
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		struct search *s = &u->searches[i];
+		struct search *search = &u->searches[i];
 
-		if (is_used(s))
-			charges[n++] = (struct cw_quota_charge){ .uid = s->job.uid,
-								 .since_ns = s->since_ns,
-								 .holder = s };
+		if (is_used(search))
+			charges[n++] = (struct cw_quota_charge){ .uid = search->job.uid,
+								 .since_ns = search->since_ns,
+								 .holder = search };
 		else
-			unused = s;
+			unused = search;
 	}
 	switch (cw_quota_charge_for(uid, charges, n, CW_UNREGISTERED_RANKS_MAX_SEARCHES,
 				    &displaced)) {
@@ -281,10 +283,10 @@ static struct search *find_or_add(struct cw_unregistered_ranks *u, const struct 
 	struct search *unused;
 
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		struct search *s = &u->searches[i];
+		struct search *search = &u->searches[i];
 
-		if (is_used(s) && cw_job_id_is_equal(&s->job, job))
-			return s;
+		if (is_used(search) && cw_job_id_is_equal(&search->job, job))
+			return search;
 	}
 	unused = get_unused(u, job->uid);
 	if (unused) {
@@ -303,32 +305,32 @@ bool cw_unregistered_ranks_search(struct cw_unregistered_ranks *u,
 				  const struct cw_msg_rank_search *q)
 {
 	struct cw_job_id job;
-	struct search *s;
+	struct search *search;
 
 	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) != 0)
 		return false;
-	s = find_or_add(u, &job);
-	if (s)
-		s->asked_ns = cw_clock_awake_ns(u->config.clock);
-	return s != NULL;
+	search = find_or_add(u, &job);
+	if (search)
+		search->asked_ns = cw_clock_awake_ns(u->config.clock);
+	return search != NULL;
 }
 
 /* Refreshes the ranks. False if the time ran out before we had refreshed all of them. */
-static bool look_at_ranks(struct search *s, int64_t now_ns, int64_t end_cpu_ns)
+static bool look_at_ranks(struct search *search, int64_t now_ns, int64_t end_cpu_ns)
 {
-	const struct cw_unregistered_ranks *u = s->owner;
+	const struct cw_unregistered_ranks *u = search->owner;
 
-	if (!s->n_to_look_at || s->n_to_look_at > s->n_ranks)
-		s->n_to_look_at = s->n_ranks;
-	while (s->n_to_look_at) {
-		const struct unregistered_rank *r = s->ranks[s->n_to_look_at - 1];
+	if (!search->n_to_look_at || search->n_to_look_at > search->n_ranks)
+		search->n_to_look_at = search->n_ranks;
+	while (search->n_to_look_at) {
+		const struct unregistered_rank *rank = search->ranks[search->n_to_look_at - 1];
 
 		if (cw_clock_cpu_ns() >= end_cpu_ns)
 			return false;
-		s->n_to_look_at--;
-		if (!look_at(s->ranks[s->n_to_look_at], now_ns) ||
-		    cw_processes_find(*u->config.table, r->found.pid, r->found.start_ticks))
-			drop_rank(s, s->n_to_look_at);
+		search->n_to_look_at--;
+		if (!look_at(search->ranks[search->n_to_look_at], now_ns) ||
+		    cw_processes_find(*u->config.table, rank->found.pid, rank->found.start_ticks))
+			drop_rank(search, search->n_to_look_at);
 	}
 	return true;
 }
@@ -351,18 +353,19 @@ void cw_unregistered_ranks_tick(struct cw_unregistered_ranks *u)
 	int64_t now = cw_clock_awake_ns(u->config.clock);
 
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		struct search *s = &u->searches[i];
+		struct search *search = &u->searches[i];
 
-		if (is_used(s) && now - s->asked_ns > CW_UNREGISTERED_RANKS_KEEP_NS)
-			forget(s);
+		if (is_used(search) && now - search->asked_ns > CW_UNREGISTERED_RANKS_KEEP_NS)
+			forget(search);
 	}
 	look_at_searches(u, now);
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		struct search *s = &u->searches[i];
+		struct search *search = &u->searches[i];
 
-		if (is_used(s) && !s->child &&
-		    (!s->scanned_ns || now - s->scanned_ns >= CW_UNREGISTERED_RANKS_SCAN_EVERY_NS))
-			scan(s, now);
+		if (is_used(search) && !search->child &&
+		    (!search->scanned_ns ||
+		     now - search->scanned_ns >= CW_UNREGISTERED_RANKS_SCAN_EVERY_NS))
+			scan(search, now);
 	}
 }
 
@@ -376,36 +379,36 @@ const struct cw_job_id *cw_unregistered_ranks_job(const struct cw_unregistered_r
 	return NULL;
 }
 
-static int fill_rank(const struct search *s, const struct unregistered_rank *r, int64_t now_ns,
-		     struct cw_arena *arena, struct cw_msg_rank *ret)
+static int fill_rank(const struct search *search, const struct unregistered_rank *rank,
+		     int64_t now_ns, struct cw_arena *arena, struct cw_msg_rank *ret)
 {
 	*ret = (struct cw_msg_rank){
-		.rank = r->found.rank,
-		.world_size = r->found.world_size,
-		.local_rank = r->found.local_rank,
-		.rank_source = cw_arena_strdup(arena, r->found.source),
-		.pid = r->found.pid,
-		.own_pid = r->own_pid,
-		.start_ticks = r->found.start_ticks,
-		.started_age_ns = (uint64_t)cw_procstat_age_ns(r->found.start_ticks),
+		.rank = rank->found.rank,
+		.world_size = rank->found.world_size,
+		.local_rank = rank->found.local_rank,
+		.rank_source = cw_arena_strdup(arena, rank->found.source),
+		.pid = rank->found.pid,
+		.own_pid = rank->own_pid,
+		.start_ticks = rank->found.start_ticks,
+		.started_age_ns = (uint64_t)cw_procstat_age_ns(rank->found.start_ticks),
 		.device = -1,
-		.uid = s->query.uid,
-		.liveness = r->liveness,
+		.uid = search->query.uid,
+		.liveness = rank->liveness,
 		.host_activity_age_ns =
-			r->host_activity.has_base
-				? cw_age_ns(now_ns, r->host_activity.host_activity_ns)
+			rank->host_activity.has_base
+				? cw_age_ns(now_ns, rank->host_activity.host_activity_ns)
 				: -1,
-		.host_activity_by = r->host_activity.by,
-		.command = cw_arena_strdup(arena, r->command),
+		.host_activity_by = rank->host_activity.by,
+		.command = cw_arena_strdup(arena, rank->command),
 		.cause = "",
 		.nonfinite_input = "",
-		.pod = cw_arena_strdup(arena, r->found.pod.name),
-		.pod_namespace = cw_arena_strdup(arena, r->found.pod.ns),
-		.container = cw_arena_strdup(arena, r->found.pod.container),
+		.pod = cw_arena_strdup(arena, rank->found.pod.name),
+		.pod_namespace = cw_arena_strdup(arena, rank->found.pod.ns),
+		.container = cw_arena_strdup(arena, rank->found.pod.container),
 	};
-	if (r->host_activity.is_d_state)
+	if (rank->host_activity.is_d_state)
 		ret->flags |= CW_RANKF_D_STATE;
-	if (r->host_activity.is_child_busy)
+	if (rank->host_activity.is_child_busy)
 		ret->flags |= CW_RANKF_BUSY_CHILD;
 	return ret->rank_source && ret->command && ret->pod && ret->pod_namespace && ret->container
 		       ? 0
@@ -420,12 +423,12 @@ int cw_unregistered_ranks_list(const struct cw_unregistered_ranks *u, const stru
 
 	*ret_n = 0;
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		const struct search *s = &u->searches[i];
+		const struct search *search = &u->searches[i];
 
-		if (!is_used(s) || !cw_job_id_is_equal(&s->job, job))
+		if (!is_used(search) || !cw_job_id_is_equal(&search->job, job))
 			continue;
-		for (uint32_t k = 0; k < s->n_ranks && *ret_n < max; k++)
-			if (fill_rank(s, s->ranks[k], now, arena, &ret[(*ret_n)++]) < 0)
+		for (uint32_t k = 0; k < search->n_ranks && *ret_n < max; k++)
+			if (fill_rank(search, search->ranks[k], now, arena, &ret[(*ret_n)++]) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -437,23 +440,24 @@ bool cw_unregistered_ranks_find(const struct cw_unregistered_ranks *u, pid_t pid
 	int64_t now = cw_clock_awake_ns(u->config.clock);
 
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		const struct search *s = &u->searches[i];
+		const struct search *search = &u->searches[i];
 
-		for (uint32_t k = 0; k < s->n_ranks; k++) {
-			const struct unregistered_rank *r = s->ranks[k];
+		for (uint32_t k = 0; k < search->n_ranks; k++) {
+			const struct unregistered_rank *rank = search->ranks[k];
 
-			if (r->found.pid != pid || r->found.start_ticks != start_ticks)
+			if (rank->found.pid != pid || rank->found.start_ticks != start_ticks)
 				continue;
 			*ret = (struct cw_node_process){
 				.pid = pid,
 				.start_ticks = start_ticks,
-				.uid = s->query.uid,
-				.gid = r->found.gid,
-				.pidfd = r->pidfd,
-				.rank = r->found.rank,
-				.idle_ns = r->host_activity.has_base
-						   ? cw_age_ns(now, r->host_activity.cpu_change_ns)
-						   : -1,
+				.uid = search->query.uid,
+				.gid = rank->found.gid,
+				.pidfd = rank->pidfd,
+				.rank = rank->found.rank,
+				.idle_ns =
+					rank->host_activity.has_base
+						? cw_age_ns(now, rank->host_activity.cpu_change_ns)
+						: -1,
 			};
 			return true;
 		}
@@ -467,13 +471,13 @@ bool cw_unregistered_ranks_is_of_another(const struct cw_unregistered_ranks *u, 
 	bool is_of_another = false;
 
 	for (unsigned i = 0; i < CW_UNREGISTERED_RANKS_MAX_SEARCHES; i++) {
-		const struct search *s = &u->searches[i];
+		const struct search *search = &u->searches[i];
 
-		for (uint32_t k = 0; k < s->n_ranks; k++) {
-			if (s->ranks[k]->found.pid != pid ||
-			    s->ranks[k]->found.start_ticks != start_ticks)
+		for (uint32_t k = 0; k < search->n_ranks; k++) {
+			if (search->ranks[k]->found.pid != pid ||
+			    search->ranks[k]->found.start_ticks != start_ticks)
 				continue;
-			if (cw_job_id_is_equal(&s->job, job))
+			if (cw_job_id_is_equal(&search->job, job))
 				return false;
 			is_of_another = true;
 		}

@@ -548,7 +548,7 @@ static bool may_be_woken(const struct cw_host_activity_process *process, pid_t t
 
 static void look_at_runner(struct cw_host_activity *h,
 			   const struct cw_host_activity_process *process, pid_t id, int64_t now_ns,
-			   struct runners *r)
+			   struct runners *runners)
 {
 	struct cw_procsched sched;
 	struct cw_host_activity_cpu *e;
@@ -562,16 +562,16 @@ static void look_at_runner(struct cw_host_activity *h,
 		return;
 	e = table_update(&h->runners, id, &st, 0, &used);
 	if (!e) {
-		r->runs += (uint64_t)now_ns; /* out of memory: the thread may have run */
+		runners->runs += (uint64_t)now_ns; /* out of memory: the thread may have run */
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
 	wants = wants_interpreter(process, e);
 	if (tid > 0 && tid == h->lock.owner)
-		r->owner_sleeps = wants || st.state == 'S' || st.state == 'D';
+		runners->owner_sleeps = wants || st.state == 'S' || st.state == 'D';
 	helper = find_helper(st.comm);
 	if (helper < N_HELPERS)
-		r->may_be_woken = r->may_be_woken || helper_threads[helper].wakes;
+		runners->may_be_woken = runners->may_be_woken || helper_threads[helper].wakes;
 	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
 	/*
@@ -580,12 +580,12 @@ static void look_at_runner(struct cw_host_activity *h,
 	 */
 	if (process->interpreter.bytes && !e->has_slept)
 		return;
-	r->n++;
+	runners->n++;
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
-		r->runs = cw_hash_step(cw_hash_step(r->runs, (uint64_t)id), sched.runs);
+		runners->runs = cw_hash_step(cw_hash_step(runners->runs, (uint64_t)id), sched.runs);
 	else
-		r->runs += (uint64_t)now_ns; /* unknown: the thread may have run */
-	r->may_be_woken = r->may_be_woken || may_be_woken(process, id);
+		runners->runs += (uint64_t)now_ns; /* unknown: the thread may have run */
+	runners->may_be_woken = runners->may_be_woken || may_be_woken(process, id);
 }
 
 /*
@@ -597,16 +597,16 @@ static struct runners look_at_runners(struct cw_host_activity *h,
 				      const struct cw_host_activity_process *process,
 				      int64_t now_ns)
 {
-	struct runners r = { 0 };
+	struct runners runners = { 0 };
 	pid_t tids[MAX_THREADS];
 	size_t n;
 
 	if (cw_procstat_threads(process->proc_fd, tids, MAX_THREADS, &n) < 0 || n == MAX_THREADS)
 		return (struct runners){ .runs = (uint64_t)now_ns, .may_be_woken = true };
-	for (size_t i = 0; i < n && (h->lock.on.address || !r.may_be_woken); i++)
-		look_at_runner(h, process, tids[i], now_ns, &r);
+	for (size_t i = 0; i < n && (h->lock.on.address || !runners.may_be_woken); i++)
+		look_at_runner(h, process, tids[i], now_ns, &runners);
 	table_end(&h->runners);
-	return r;
+	return runners;
 }
 
 /*
@@ -622,7 +622,7 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	unsigned wait =
 		cw_host_wait_look(process->proc_fd, &process->interpreter, h->host_wait, &lock);
 	bool has_lock;
-	struct runners r;
+	struct runners runners;
 
 	if (cw_host_wait_is_closed(wait))
 		wait = CW_HOST_WAIT_UNKNOWN; /* we must find the deadlock again */
@@ -632,13 +632,15 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 		table_drop(&h->runners);
 		return wait;
 	}
-	r = look_at_runners(h, process, now_ns);
-	cw_lock_wait_note_runs(&h->lock, r.may_be_woken && !has_lock ? (uint64_t)now_ns : r.runs,
+	runners = look_at_runners(h, process, now_ns);
+	cw_lock_wait_note_runs(&h->lock,
+			       runners.may_be_woken && !has_lock ? (uint64_t)now_ns : runners.runs,
 			       now_ns);
 	if (h->lock.on.is_interpreter)
-		return r.n && cw_lock_wait_is_still(&h->lock, now_ns) ? CW_HOST_WAIT_GIL : wait;
-	if (r.owner_sleeps ? cw_lock_wait_stands(&h->lock, now_ns)
-			   : !r.may_be_woken && cw_lock_wait_is_still(&h->lock, now_ns))
+		return runners.n && cw_lock_wait_is_still(&h->lock, now_ns) ? CW_HOST_WAIT_GIL
+									    : wait;
+	if (runners.owner_sleeps ? cw_lock_wait_stands(&h->lock, now_ns)
+				 : !runners.may_be_woken && cw_lock_wait_is_still(&h->lock, now_ns))
 		return CW_HOST_WAIT_LOCK;
 	return wait;
 }

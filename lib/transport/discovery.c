@@ -48,9 +48,9 @@ struct cw_discovery {
 	uint64_t too_many;
 };
 
-static int64_t now_of(const struct cw_discovery *f)
+static int64_t now_of(const struct cw_discovery *discovery)
 {
-	return cw_clock_awake_ns(f->tcp->config.clock);
+	return cw_clock_awake_ns(discovery->tcp->config.clock);
 }
 
 /* ---- addresses ---- */
@@ -69,121 +69,124 @@ static void make_key(const struct sockaddr *address, uint8_t key[16])
 	}
 }
 
-static void add_candidate(struct cw_discovery *f, const struct sockaddr *address,
+static void add_candidate(struct cw_discovery *discovery, const struct sockaddr *address,
 			  const uint8_t key[16])
 {
-	struct cw_candidate *k;
+	struct cw_candidate *candidate;
 
-	if (HASH_COUNT(f->candidates) >= CW_DISCOVERY_MAX_ADDRESSES) {
-		if (f->too_many++ == 0)
+	if (HASH_COUNT(discovery->candidates) >= CW_DISCOVERY_MAX_ADDRESSES) {
+		if (discovery->too_many++ == 0)
 			log_warn("peers_from: %s has more than %u addresses: the others are not "
 				 "dialed",
-				 f->text, CW_DISCOVERY_MAX_ADDRESSES);
+				 discovery->text, CW_DISCOVERY_MAX_ADDRESSES);
 		return;
 	}
-	k = calloc(1, sizeof(*k));
-	if (!k)
+	candidate = calloc(1, sizeof(*candidate));
+	if (!candidate)
 		return; /* retry in the next round */
-	memcpy(k->key, key, sizeof(k->key));
-	memcpy(&k->address, address, cw_sockaddr_len(address));
-	k->peer = CW_NO_PEER;
-	k->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
-	k->seen_ns = now_of(f);
-	HASH_ADD(hh, f->candidates, key, sizeof(k->key), k);
-	if (!cw_htable_added(k))
-		free(k);
+	memcpy(candidate->key, key, sizeof(candidate->key));
+	memcpy(&candidate->address, address, cw_sockaddr_len(address));
+	candidate->peer = CW_NO_PEER;
+	candidate->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
+	candidate->seen_ns = now_of(discovery);
+	HASH_ADD(hh, discovery->candidates, key, sizeof(candidate->key), candidate);
+	if (!cw_htable_added(candidate))
+		free(candidate);
 }
 
 static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
 {
-	struct cw_discovery *f = user;
-	struct cw_candidate *k;
+	struct cw_discovery *discovery = user;
+	struct cw_candidate *candidate;
 	uint8_t key[16];
 
 	if (!address) {
-		(void)snprintf(f->error, sizeof(f->error), "%s", error);
+		(void)snprintf(discovery->error, sizeof(discovery->error), "%s", error);
 		return;
 	}
-	f->has_answer = true;
+	discovery->has_answer = true;
 	make_key(address, key);
-	HASH_FIND(hh, f->candidates, key, sizeof(key), k);
-	if (k)
-		k->seen_ns = now_of(f);
+	HASH_FIND(hh, discovery->candidates, key, sizeof(key), candidate);
+	if (candidate)
+		candidate->seen_ns = now_of(discovery);
 	else
-		add_candidate(f, address, key);
+		add_candidate(discovery, address, key);
 }
 
 /*
  * Returns the time to the next lookup. When a cluster starts, daemons run before DNS lists their
  * addresses, so we look up more often.
  */
-static int64_t wait_ns(struct cw_discovery *f)
+static int64_t wait_ns(struct cw_discovery *discovery)
 {
-	unsigned n = f->alone < 4 ? f->alone : 4;
+	unsigned n = discovery->alone < 4 ? discovery->alone : 4;
 
-	if (cw_transport_n_alive(f->tcp->config.transport)) {
-		f->alone = 0;
+	if (cw_transport_n_alive(discovery->tcp->config.transport)) {
+		discovery->alone = 0;
 		return CW_DISCOVERY_LOOK_UP_NS;
 	}
-	f->alone++;
+	discovery->alone++;
 	return CW_NS_PER_S << n;
 }
 
 static void on_round_done(void *user)
 {
-	struct cw_discovery *f = user;
+	struct cw_discovery *discovery = user;
 	uint64_t n;
 
-	f->resolve = cw_resolve_free(f->resolve);
-	f->next_ns = now_of(f) + wait_ns(f);
-	if (f->has_answer) {
-		f->answered_ns = now_of(f);
-		f->failures = 0;
+	discovery->resolve = cw_resolve_free(discovery->resolve);
+	discovery->next_ns = now_of(discovery) + wait_ns(discovery);
+	if (discovery->has_answer) {
+		discovery->answered_ns = now_of(discovery);
+		discovery->failures = 0;
 		return;
 	}
-	n = ++f->failures;
+	n = ++discovery->failures;
 	if ((n & (n - 1)) == 0)
 		log_warn("peers_from: %s: %s (%llu time%s so far); what was found before is kept",
-			 f->text, f->error, (unsigned long long)n, n == 1 ? "" : "s");
+			 discovery->text, discovery->error, (unsigned long long)n,
+			 n == 1 ? "" : "s");
 }
 
-static void look_up(struct cw_discovery *f, int64_t now_ns)
+static void look_up(struct cw_discovery *discovery, int64_t now_ns)
 {
-	const struct cw_resolve_name name = { .host = f->name.host,
-					      .port = f->name.port,
+	const struct cw_resolve_name name = { .host = discovery->name.host,
+					      .port = discovery->name.port,
 					      .max = CW_DISCOVERY_MAX_ADDRESSES };
 	int r;
 
-	if (f->resolve || now_ns < f->next_ns)
+	if (discovery->resolve || now_ns < discovery->next_ns)
 		return;
-	f->next_ns = now_ns + CW_TCP_LOOK_UP_NS;
-	f->has_answer = false;
-	(void)snprintf(f->error, sizeof(f->error), "no answer within %d s",
+	discovery->next_ns = now_ns + CW_TCP_LOOK_UP_NS;
+	discovery->has_answer = false;
+	(void)snprintf(discovery->error, sizeof(discovery->error), "no answer within %d s",
 		       (int)(CW_RESOLVE_NS / CW_NS_PER_S));
-	r = cw_resolve_start(f->tcp->config.base, &name, 1, on_address, on_round_done, f,
-			     &f->resolve);
+	r = cw_resolve_start(discovery->tcp->config.base, &name, 1, on_address, on_round_done,
+			     discovery, &discovery->resolve);
 	if (r < 0)
-		log_warn("peers_from: %s cannot be looked up: %s; tried again", f->text,
+		log_warn("peers_from: %s cannot be looked up: %s; tried again", discovery->text,
 			 strerror(-r));
 }
 
 /* ---- dialing ---- */
 
-static bool is_connected(const struct cw_discovery *f, const struct cw_candidate *k)
+static bool is_connected(const struct cw_discovery *discovery, const struct cw_candidate *candidate)
 {
-	return k->peer != CW_NO_PEER && f->tcp->links[k->peer].conn;
+	return candidate->peer != CW_NO_PEER && discovery->tcp->links[candidate->peer].conn;
 }
 
-static void dial_all(struct cw_discovery *f, int64_t now_ns)
+static void dial_all(struct cw_discovery *discovery, int64_t now_ns)
 {
-	struct cw_candidate *k, *tmp;
+	struct cw_candidate *candidate, *tmp;
 
-	HASH_ITER (hh, f->candidates, k, tmp) {
-		if (f->n_dialing >= CW_DISCOVERY_MAX_DIALS)
+	HASH_ITER (hh, discovery->candidates, candidate, tmp) {
+		if (discovery->n_dialing >= CW_DISCOVERY_MAX_DIALS)
 			return; /* due candidates stay due until the next call */
-		if (k->conn || k->is_self || now_ns < k->dial_ns || is_connected(f, k))
+		if (candidate->conn || candidate->is_self || now_ns < candidate->dial_ns ||
+		    is_connected(discovery, candidate))
 			continue;
-		(void)cw_conn_dial(f->tcp, (const struct sockaddr *)&k->address, CW_NO_PEER, k);
+		(void)cw_conn_dial(discovery->tcp, (const struct sockaddr *)&candidate->address,
+				   CW_NO_PEER, candidate);
 	}
 }
 
@@ -197,35 +200,37 @@ void cw_discovery_dialed(struct cw_conn *c)
 
 void cw_discovery_closed(struct cw_conn *c)
 {
-	struct cw_discovery *f = c->tcp->discovery;
-	struct cw_candidate *k = c->candidate;
+	struct cw_discovery *discovery = c->tcp->discovery;
+	struct cw_candidate *candidate = c->candidate;
 	uint32_t max_ms;
 
-	if (!k)
+	if (!candidate)
 		return;
-	f->n_dialing -= !c->is_identified;
-	k->conn = NULL;
-	k->failures += !c->is_identified;
-	max_ms = k->peer == CW_NO_PEER ? CW_DISCOVERY_BACKOFF_MAX_MS : CW_TCP_BACKOFF_MAX_MS;
-	k->dial_ns = now_of(f) + k->backoff_ms * CW_NS_PER_MS;
-	k->backoff_ms = 2 * k->backoff_ms > max_ms ? max_ms : 2 * k->backoff_ms;
+	discovery->n_dialing -= !c->is_identified;
+	candidate->conn = NULL;
+	candidate->failures += !c->is_identified;
+	max_ms =
+		candidate->peer == CW_NO_PEER ? CW_DISCOVERY_BACKOFF_MAX_MS : CW_TCP_BACKOFF_MAX_MS;
+	candidate->dial_ns = now_of(discovery) + candidate->backoff_ms * CW_NS_PER_MS;
+	candidate->backoff_ms =
+		2 * candidate->backoff_ms > max_ms ? max_ms : 2 * candidate->backoff_ms;
 }
 
 /* ---- identity ---- */
 
 void cw_discovery_identified(struct cw_conn *c, uint32_t peer)
 {
-	struct cw_candidate *k = c->candidate;
+	struct cw_candidate *candidate = c->candidate;
 
-	if (!k || c->is_identified)
+	if (!candidate || c->is_identified)
 		return;
 	c->is_identified = true;
 	c->tcp->discovery->n_dialing--;
-	k->peer = peer;
-	k->is_self = peer == CW_NO_PEER;
-	k->failures = 0;
-	k->refused = NULL;
-	k->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
+	candidate->peer = peer;
+	candidate->is_self = peer == CW_NO_PEER;
+	candidate->failures = 0;
+	candidate->refused = NULL;
+	candidate->backoff_ms = CW_TCP_BACKOFF_MIN_MS;
 }
 
 void cw_discovery_refused(struct cw_conn *c, const char *why)
@@ -234,9 +239,10 @@ void cw_discovery_refused(struct cw_conn *c, const char *why)
 		c->candidate->refused = why;
 }
 
-uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name)
+uint32_t cw_discovery_add_peer(struct cw_discovery *discovery, const struct cw_conn *c,
+			       const char *name)
 {
-	struct cw_tcp *tcp = f->tcp;
+	struct cw_tcp *tcp = discovery->tcp;
 	struct cw_link *link;
 	unsigned peer;
 
@@ -261,91 +267,97 @@ bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
  * Returns whether the good answers of the last ten minutes lacked the address. A missing answer
  * does not count.
  */
-static bool is_stale(const struct cw_discovery *f, int64_t since_ns)
+static bool is_stale(const struct cw_discovery *discovery, int64_t since_ns)
 {
-	return f->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
+	return discovery->answered_ns - since_ns > CW_DISCOVERY_FORGET_NS;
 }
 
-static void forget_candidates(struct cw_discovery *f)
+static void forget_candidates(struct cw_discovery *discovery)
 {
-	struct cw_candidate *k, *tmp;
+	struct cw_candidate *candidate, *tmp;
 
-	HASH_ITER (hh, f->candidates, k, tmp) {
-		if (k->conn || is_connected(f, k) || !is_stale(f, k->seen_ns))
+	HASH_ITER (hh, discovery->candidates, candidate, tmp) {
+		if (candidate->conn || is_connected(discovery, candidate) ||
+		    !is_stale(discovery, candidate->seen_ns))
 			continue;
-		HASH_DEL(f->candidates, k);
-		free(k);
+		HASH_DEL(discovery->candidates, candidate);
+		free(candidate);
 	}
 }
 
-static bool is_wanted(const struct cw_discovery *f, uint32_t peer)
+static bool is_wanted(const struct cw_discovery *discovery, uint32_t peer)
 {
-	const struct cw_link *link = &f->tcp->links[peer];
+	const struct cw_link *link = &discovery->tcp->links[peer];
 	unsigned n;
-	const struct cw_peer *p = &cw_transport_peers(f->tcp->config.transport, &n)[peer];
+	const struct cw_peer *p = &cw_transport_peers(discovery->tcp->config.transport, &n)[peer];
 
-	if (link->conn || !is_stale(f, p->last_seen_ns))
+	if (link->conn || !is_stale(discovery, p->last_seen_ns))
 		return true;
-	for (const struct cw_candidate *k = f->candidates; k; k = k->hh.next)
-		if (k->peer == peer)
+	for (const struct cw_candidate *candidate = discovery->candidates; candidate;
+	     candidate = candidate->hh.next)
+		if (candidate->peer == peer)
 			return true;
 	return false;
 }
 
 /* Removes a peer. The last peer takes its index, so we correct every reference to the last peer. */
-static void remove_peer(struct cw_discovery *f, uint32_t peer)
+static void remove_peer(struct cw_discovery *discovery, uint32_t peer)
 {
-	struct cw_tcp *tcp = f->tcp;
+	struct cw_tcp *tcp = discovery->tcp;
 	uint32_t last = tcp->n_links - 1;
 	struct cw_conn *c;
 
 	log_notice("peer %s: forgotten; it is not among the addresses of %s any more",
-		   cw_conn_peer_name(tcp, peer), f->text);
+		   cw_conn_peer_name(tcp, peer), discovery->text);
 	cw_transport_remove_peer(tcp->config.transport, peer);
 	tcp->links[peer] = tcp->links[last];
 	tcp->n_links = last;
 	for (c = tcp->conns; c; c = c->next)
 		if (c->peer == last)
 			c->peer = peer;
-	for (struct cw_candidate *k = f->candidates; k; k = k->hh.next)
-		if (k->peer == last)
-			k->peer = peer;
+	for (struct cw_candidate *candidate = discovery->candidates; candidate;
+	     candidate = candidate->hh.next)
+		if (candidate->peer == last)
+			candidate->peer = peer;
 }
 
-void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns)
+void cw_discovery_tick(struct cw_discovery *discovery, int64_t now_ns)
 {
-	look_up(f, now_ns);
-	forget_candidates(f);
-	for (uint32_t i = f->tcp->n_links; i-- > 0;)
-		if (!is_wanted(f, i))
-			remove_peer(f, i);
-	dial_all(f, now_ns);
+	look_up(discovery, now_ns);
+	forget_candidates(discovery);
+	for (uint32_t i = discovery->tcp->n_links; i-- > 0;)
+		if (!is_wanted(discovery, i))
+			remove_peer(discovery, i);
+	dial_all(discovery, now_ns);
 }
 
 /* ---- for people ---- */
 
-const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len)
+const char *cw_discovery_note(const struct cw_discovery *discovery, char *buf, size_t len)
 {
 	char address[INET6_ADDRSTRLEN];
 	const struct cw_candidate *worst = NULL;
 	unsigned n = 0;
 
 	buf[0] = '\0';
-	if (f->failures) {
-		(void)snprintf(buf, len, "peers_from: %.100s cannot be looked up: %s%s", f->text,
-			       f->error, f->answered_ns ? "; what was found before is kept" : "");
+	if (discovery->failures) {
+		(void)snprintf(buf, len, "peers_from: %.100s cannot be looked up: %s%s",
+			       discovery->text, discovery->error,
+			       discovery->answered_ns ? "; what was found before is kept" : "");
 		return buf;
 	}
-	for (const struct cw_candidate *k = f->candidates; k; k = k->hh.next) {
-		if (k->is_self || is_connected(f, k) || !k->failures)
+	for (const struct cw_candidate *candidate = discovery->candidates; candidate;
+	     candidate = candidate->hh.next) {
+		if (candidate->is_self || is_connected(discovery, candidate) ||
+		    !candidate->failures)
 			continue;
-		if (!worst || (k->refused && !worst->refused))
-			worst = k;
+		if (!worst || (candidate->refused && !worst->refused))
+			worst = candidate;
 		n++;
 	}
 	if (n)
 		(void)snprintf(buf, len, "peers_from: %u of %u addresses of %.100s not met; %s: %s",
-			       n, HASH_COUNT(f->candidates), f->text,
+			       n, HASH_COUNT(discovery->candidates), discovery->text,
 			       cw_link_format((const struct sockaddr *)&worst->address, address,
 					      sizeof(address)),
 			       worst->refused ? worst->refused : "no daemon answers");
@@ -357,36 +369,36 @@ const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t le
 int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
 		     struct cw_err *err)
 {
-	struct cw_discovery *f;
+	struct cw_discovery *discovery;
 	int r;
 
 	if (!tcp->tls)
 		return cw_err_set(err, EACCES, "peers_from: '%s': no key is set", name);
-	f = calloc(1, sizeof(*f));
-	if (!f)
+	discovery = calloc(1, sizeof(*discovery));
+	if (!discovery)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	f->tcp = tcp;
-	(void)snprintf(f->text, sizeof(f->text), "%s", name);
-	r = cw_address_parse(name, &f->name, err);
+	discovery->tcp = tcp;
+	(void)snprintf(discovery->text, sizeof(discovery->text), "%s", name);
+	r = cw_address_parse(name, &discovery->name, err);
 	if (r < 0) {
-		free(f);
+		free(discovery);
 		return r;
 	}
-	*ret = f;
+	*ret = discovery;
 	return 0;
 }
 
-struct cw_discovery *cw_discovery_free(struct cw_discovery *f)
+struct cw_discovery *cw_discovery_free(struct cw_discovery *discovery)
 {
-	struct cw_candidate *k, *tmp;
+	struct cw_candidate *candidate, *tmp;
 
-	if (!f)
+	if (!discovery)
 		return NULL;
-	cw_resolve_free(f->resolve);
-	HASH_ITER (hh, f->candidates, k, tmp) {
-		HASH_DEL(f->candidates, k);
-		free(k);
+	cw_resolve_free(discovery->resolve);
+	HASH_ITER (hh, discovery->candidates, candidate, tmp) {
+		HASH_DEL(discovery->candidates, candidate);
+		free(candidate);
 	}
-	free(f);
+	free(discovery);
 	return NULL;
 }

@@ -43,16 +43,17 @@ struct cw_tcp;
 int cw_discovery_new(struct cw_tcp *tcp, const char *name, struct cw_discovery **ret,
 		     struct cw_err *err);
 /* Call this when all connections are closed. Takes NULL; returns NULL. */
-struct cw_discovery *cw_discovery_free(struct cw_discovery *f);
+struct cw_discovery *cw_discovery_free(struct cw_discovery *discovery);
 
 /* Starts lookups, dials addresses and forgets peers, as far as they are due. */
-void cw_discovery_tick(struct cw_discovery *f, int64_t now_ns);
+void cw_discovery_tick(struct cw_discovery *discovery, int64_t now_ns);
 
 /*
  * Adds an unknown peer after a permitted hello. Returns its index, or CW_NO_PEER if there is
  * no room.
  */
-uint32_t cw_discovery_add_peer(struct cw_discovery *f, const struct cw_conn *c, const char *name);
+uint32_t cw_discovery_add_peer(struct cw_discovery *discovery, const struct cw_conn *c,
+			       const char *name);
 /*
  * Call this when a connection begins. Like the functions below, it ignores connections that do not
  * belong to a candidate.
@@ -71,4 +72,4 @@ void cw_discovery_refused(struct cw_conn *c, const char *why);
 void cw_discovery_closed(struct cw_conn *c);
 
 /* Writes a note for people about problems; "" = there is no problem. Returns buf. */
-const char *cw_discovery_note(const struct cw_discovery *f, char *buf, size_t len);
+const char *cw_discovery_note(const struct cw_discovery *discovery, char *buf, size_t len);

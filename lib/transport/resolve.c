@@ -71,22 +71,22 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 					.ai_socktype = SOCK_STREAM,
 					.ai_flags = AI_ADDRCONFIG };
 	struct answer a = { .tag = name->tag };
-	unsigned n = 0, max = name->max ? name->max : MAX_ADDRESSES;
+	unsigned n_names = 0, max = name->max ? name->max : MAX_ADDRESSES;
 	struct addrinfo *list = NULL, *i;
 
 	a.error = getaddrinfo(name->host, NULL, &hints, &list);
 	if (a.error)
 		list = NULL;
-	for (i = list; i && n < max; i = i->ai_next) {
+	for (i = list; i && n_names < max; i = i->ai_next) {
 		if (!cw_sockaddr_len(i->ai_addr) || i->ai_addrlen > sizeof(a.address))
 			continue;
 		memcpy(&a.address, i->ai_addr, i->ai_addrlen);
 		/* In both families, the port is at the same offset. */
 		((struct sockaddr_in *)&a.address)->sin_port = htons(name->port);
 		put(fd, &a);
-		n++;
+		n_names++;
 	}
-	if (n == 0) {
+	if (n_names == 0) {
 		a.error = a.error ? a.error : EAI_NONAME;
 		put(fd, &a);
 	}
@@ -94,7 +94,7 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		freeaddrinfo(list);
 }
 
-static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, unsigned n)
+static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, unsigned n_names)
 {
 	static const int to_default[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
 
@@ -118,7 +118,7 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 	 */
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_apply(CAPNG_SELECT_CAPS);
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n_names; i++)
 		answer_one(3, &names[i]);
 	_exit(0);
 }
@@ -197,7 +197,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 	finish(r);
 }
 
-static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names, unsigned n)
+static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names, unsigned n_names)
 {
 	int fds[2];
 
@@ -209,7 +209,7 @@ static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names
 	r->fd = fds[0];
 	r->child = fork();
 	if (r->child == 0)
-		cw_run_child(fds[1], names, n);
+		cw_run_child(fds[1], names, n_names);
 	(void)close(fds[1]);
 	if (r->child < 0)
 		return -errno;
@@ -217,7 +217,7 @@ static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names
 }
 
 int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
-			    const struct cw_resolve_name *names, unsigned n, cw_resolve_fn fn,
+			    const struct cw_resolve_name *names, unsigned n_names, cw_resolve_fn fn,
 			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
 {
 	const struct timeval limit = { .tv_sec = limit_ns / CW_NS_PER_S,
@@ -231,7 +231,7 @@ int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
 	r->fn = fn;
 	r->done = done;
 	r->user = user;
-	e = start_child(r, names, n);
+	e = start_child(r, names, n_names);
 	if (e >= 0) {
 		r->event = event_new(base, r->fd, EV_READ | EV_PERSIST, on_readable, r);
 		r->timer = event_new(base, -1, 0, on_limit, r);
@@ -247,10 +247,10 @@ int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
 	return 0;
 }
 
-int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n,
+int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n_names,
 		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
 {
-	return cw_resolve_start_within(base, CW_RESOLVE_NS, names, n, fn, done, user, ret);
+	return cw_resolve_start_within(base, CW_RESOLVE_NS, names, n_names, fn, done, user, ret);
 }
 
 struct cw_resolve *cw_resolve_free(struct cw_resolve *r)

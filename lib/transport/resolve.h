@@ -40,10 +40,10 @@ typedef void (*cw_resolve_done_fn)(void *user);
  * earlier rounds hang in the kernel, where no signal reaches them.
  */
 int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
-			    const struct cw_resolve_name *names, unsigned n, cw_resolve_fn fn,
+			    const struct cw_resolve_name *names, unsigned n_names, cw_resolve_fn fn,
 			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret);
 /* Like cw_resolve_start_within(), with the limit CW_RESOLVE_NS. */
-int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n,
+int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n_names,
 		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
 		     struct cw_resolve **ret);
 /* Ends the child and calls no callback afterwards. Takes NULL; returns NULL. */

@@ -223,11 +223,11 @@ bool cw_tls_is_authentic(struct bufferevent *bev)
 	return SSL_SESSION_set1_master_key(session, nothing, sizeof(nothing)) == 1;
 }
 
-static enum cw_tls_failure classify(unsigned long e)
+static enum cw_tls_failure classify(unsigned long error)
 {
-	if (ERR_GET_LIB(e) != ERR_LIB_SSL)
+	if (ERR_GET_LIB(error) != ERR_LIB_SSL)
 		return CW_TLS_LOST;
-	switch (ERR_GET_REASON(e)) {
+	switch (ERR_GET_REASON(error)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
 	/*
 	 * The RFC names decrypt_error for this case, but the other side's OpenSSL reports
