@@ -27,6 +27,7 @@
 #include "report/json_util.h"
 
 #define MAX_OPS 1024u
+#define MAX_CONNECTIONS (2 * CW_REC_CONNECTIONS) /* in a record */
 
 enum { OPT_JSON = 256 };
 
@@ -145,6 +146,36 @@ static int64_t wall_of(const struct cw_rec_header *h, int64_t at_ns)
 	return wall;
 }
 
+/* ---- connections ---- */
+
+struct connections {
+	struct cw_record_connection all[MAX_CONNECTIONS];
+	size_t n;
+	struct cw_record_connections_omitted omitted;
+};
+
+/* A record that we cannot read has none. */
+static void read_connections(const struct cw_record *rec, struct connections *ret)
+{
+	if (cw_record_connections(rec, ret->all, MAX_CONNECTIONS, &ret->n, &ret->omitted) < 0)
+		ret->n = 0;
+}
+
+/* Returns the communicator of a connection; NULL = unknown, or in another process. */
+static const struct cw_record_comm *comm_of(const struct cw_record *rec,
+					    const struct cw_record_connection *c)
+{
+	const struct cw_record_comm *comms;
+	size_t n;
+
+	comms = cw_record_comms(rec, &n);
+	for (size_t i = 0; i < n && !c->pid; i++) {
+		if (c->comm >= 0 && comms[i].index == (uint32_t)c->comm)
+			return &comms[i];
+	}
+	return NULL;
+}
+
 /* ---- text ---- */
 
 /* Prints the call stack of an op, one frame per line. */
@@ -202,6 +233,53 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 	show_ops(rec, comm, most);
 }
 
+static void show_connection(const struct cw_record *rec, const struct cw_record_connection *c)
+{
+	const struct cw_record_comm *comm = comm_of(rec, c);
+	int64_t newest_ns = wall_of(cw_record_header(rec), c->newest_mono_ns);
+	char when[32];
+
+	printf("    %s  rank %d %s rank %d, channel %u",
+	       newest_ns ? cw_wall_format(newest_ns, when) : "-", c->rank,
+	       c->is_send ? "to" : "from", c->peer, c->channel);
+	if (comm)
+		printf(", comm 0x%" PRIx64, comm->entry.comm_id);
+	if (c->pid)
+		printf(", for process %u", c->pid);
+	if (c->op_index)
+		printf(", op %" PRIu64, c->op_index);
+	if (c->replay)
+		printf(", replay %u", c->replay);
+	printf(": of %u step%s %u posted", c->steps, plural(c->steps), c->posted);
+	if (!c->is_send)
+		printf(", %u received, %u given to the GPU", c->ready, c->handed);
+	else if (c->is_detailed)
+		printf(", %u ready, %u handed to the network", c->ready, c->handed);
+	else
+		printf(", %u handed to the network", c->handed);
+	printf(", %u done\n", c->done);
+}
+
+static void show_connections(const struct cw_record *rec)
+{
+	static struct connections found;
+
+	read_connections(rec, &found);
+	if (found.n)
+		printf("\n  %zu network connection%s with an open op\n", found.n, plural(found.n));
+	for (size_t i = 0; i < found.n; i++)
+		show_connection(rec, &found.all[i]);
+	if (found.omitted.lost)
+		printf("  coverage: the steps of %" PRIu64 " op%s on a connection found no place\n",
+		       found.omitted.lost, plural(found.omitted.lost));
+	if (found.omitted.torn)
+		printf("  coverage: %u connection%s changed during each reading\n",
+		       found.omitted.torn, plural(found.omitted.torn));
+	if (found.omitted.impossible)
+		printf("  coverage: %u connection%s impossible, and omitted\n",
+		       found.omitted.impossible, found.omitted.impossible == 1 ? " is" : "s are");
+}
+
 static int show_text(struct cw_record *rec, uint64_t most)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
@@ -233,6 +311,7 @@ static int show_text(struct cw_record *rec, uint64_t most)
 		       h->progress_untracked, plural(h->progress_untracked));
 	for (size_t i = 0; i < n; i++)
 		show_comm(rec, &comms[i], most);
+	show_connections(rec);
 	return CW_EXIT_OK;
 }
 
@@ -312,6 +391,55 @@ static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm
 	return cw_json_finish(doc, bad);
 }
 
+static json_t *connection_doc(const struct cw_record *rec, const struct cw_record_connection *c)
+{
+	const struct cw_record_comm *comm = comm_of(rec, c);
+	int64_t newest_ns = wall_of(cw_record_header(rec), c->newest_mono_ns);
+	bool has_ready = !c->is_send || c->is_detailed;
+	json_t *doc = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(doc, "comm",
+				   comm ? cw_json_hex(comm->entry.comm_id) : json_null());
+	bad |= json_object_set_new(doc, "pid", c->pid ? json_integer(c->pid) : json_null());
+	bad |= json_object_set_new(doc, "rank", json_integer(c->rank));
+	bad |= json_object_set_new(doc, "peer", json_integer(c->peer));
+	bad |= json_object_set_new(doc, "channel", json_integer(c->channel));
+	bad |= json_object_set_new(doc, "direction", json_string(c->is_send ? "send" : "receive"));
+	bad |= json_object_set_new(doc, "p2p", json_boolean(c->is_p2p));
+	bad |= json_object_set_new(doc, "op_index", cw_json_u64(c->op_index));
+	bad |= json_object_set_new(doc, "replay", json_integer(c->replay));
+	bad |= json_object_set_new(doc, "open_ops", json_integer(c->open_ops));
+	bad |= json_object_set_new(doc, "steps", json_integer(c->steps));
+	bad |= json_object_set_new(doc, "posted", json_integer(c->posted));
+	bad |= json_object_set_new(doc, c->is_send ? "ready" : "received",
+				   has_ready ? json_integer(c->ready) : json_null());
+	bad |= json_object_set_new(doc, c->is_send ? "handed" : "given", json_integer(c->handed));
+	bad |= json_object_set_new(doc, "done", json_integer(c->done));
+	bad |= json_object_set_new(doc, "bytes",
+				   c->is_detailed ? cw_json_u64(c->bytes) : json_null());
+	bad |= json_object_set_new(doc, "newest", cw_json_wall(newest_ns));
+	return cw_json_finish(doc, bad);
+}
+
+/* The connections, and the ones that are missing. */
+static int add_connections(json_t *doc, const struct cw_record *rec)
+{
+	static struct connections found;
+	json_t *list = json_array();
+	int bad = 0;
+
+	read_connections(rec, &found);
+	for (size_t i = 0; i < found.n; i++)
+		bad |= json_array_append_new(list, connection_doc(rec, &found.all[i]));
+	bad |= json_object_set_new(doc, "connections", list);
+	bad |= json_object_set_new(doc, "connections_lost", cw_json_u64(found.omitted.lost));
+	bad |= json_object_set_new(doc, "connections_torn", json_integer(found.omitted.torn));
+	bad |= json_object_set_new(doc, "connections_impossible",
+				   json_integer(found.omitted.impossible));
+	return bad;
+}
+
 static json_t *record_doc(struct cw_record *rec, uint64_t most)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
@@ -334,6 +462,7 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 	bad |= json_object_set_new(doc, "progress_untracked", cw_json_u64(h->progress_untracked));
 	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
 	bad |= json_object_set_new(doc, "comms", list);
+	bad |= add_connections(doc, rec);
 	return cw_json_finish(doc, bad);
 }
 

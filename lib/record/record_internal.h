@@ -6,6 +6,7 @@
  *	record_ops.c	copies op slots that their writer may be overwriting; windows
  *	record_bulk.c	index over the bulk ring: a comm's ops from before its own ring
  *	record_commits.c	the rolling hash after each of the last calls
+ *	record_connections.c	network connections and their steps
  *	record_inside.c	threads that are inside a call
  *	record_replay.c	launches of CUDA graphs: their ops and their progress
  *	record_state.c	pending ops, progress of collectives

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte. The agent of each rank writes one record into a memfd. The
- * daemon reads it with pread(2), and the CLI reads it from a file. Version 9.
+ * daemon reads it with pread(2), and the CLI reads it from a file. Version 10.
  *
  * The reader trusts nothing in a record: it copies first and checks the copy
  * (record/record_reader.h).
@@ -30,7 +30,7 @@
 /* "CWRECRD1" as a little-endian number. On a machine with another byte order it does not match. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next version */
-#define CW_RECORD_VERSION 9u
+#define CW_RECORD_VERSION 10u
 #endif
 /* The oldest version that readers accept. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -44,7 +44,7 @@
  * docs/design/budgets.md#budgets promises this size. The reader refuses a record that is more than
  * twice as large.
  */
-#define CW_RECORD_MAX_BYTES (2u << 20)
+#define CW_RECORD_MAX_BYTES ((2u << 20) + (64u << 10))
 
 /* Capacity of this agent's records. A reader takes the counts from the section table. */
 #define CW_REC_COMMS 96
@@ -74,6 +74,11 @@
 #define CW_REC_WAITS 16  /* threads inside the driver at the same time */
 #define CW_REC_DEVICES 8 /* devices with a model name; the same number as CW_REC_SUMMARY_FIRSTS */
 #define CW_REC_MODEL_BYTES 64 /* NVIDIA's longest name today has 55 bytes with its NUL */
+/*
+ * Network connections with an open op, of all communicators together. 8 channels to 16 peers in
+ * both directions need 256.
+ */
+#define CW_REC_CONNECTIONS 1024
 
 enum cw_rec_section_type {
 	CW_REC_SECTION_COMMS = 1,         /* cw_rec_comm */
@@ -82,13 +87,14 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_PROGRESS_INFO = 4, /* cw_rec_progress_info */
 	CW_REC_SECTION_PROGRESS =
 		5, /* cw_rec_progress; page-aligned, whole pages, because the GPU writes here */
-	CW_REC_SECTION_MODULES = 6,    /* cw_rec_module */
-	CW_REC_SECTION_STACKS = 7,     /* cw_rec_stack; only if the user asks for it */
-	CW_REC_SECTION_REPLAYS = 8,    /* cw_rec_replay */
-	CW_REC_SECTION_SUMMARIES = 9,  /* cw_rec_summary; the GPU writes here */
-	CW_REC_SECTION_TIMES = 10,     /* cw_rec_time; the GPU writes here */
-	CW_REC_SECTION_TEMPLATES = 11, /* cw_rec_template */
-	CW_REC_SECTION_FRAMES = 12,    /* cw_rec_frame; only if the user asks for it */
+	CW_REC_SECTION_MODULES = 6,      /* cw_rec_module */
+	CW_REC_SECTION_STACKS = 7,       /* cw_rec_stack; only if the user asks for it */
+	CW_REC_SECTION_REPLAYS = 8,      /* cw_rec_replay */
+	CW_REC_SECTION_SUMMARIES = 9,    /* cw_rec_summary; the GPU writes here */
+	CW_REC_SECTION_TIMES = 10,       /* cw_rec_time; the GPU writes here */
+	CW_REC_SECTION_TEMPLATES = 11,   /* cw_rec_template */
+	CW_REC_SECTION_FRAMES = 12,      /* cw_rec_frame; only if the user asks for it */
+	CW_REC_SECTION_CONNECTIONS = 13, /* cw_rec_connection. Version 10 */
 	CW_REC_SECTION__MAX = 16,
 };
 
@@ -137,6 +143,9 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
 		   CW_REC_DROP_SUMMARIES = 7,     /* tensors not summarized: no free entry */
 		   CW_REC_DROP_STACKS = 8, /* ops without a free entry for their call stack */
+		   CW_REC_DROP_CONNECTIONS =
+			   9, /* parts of ops on a connection whose steps we do not record: all
+				 slots are in use, or too many such parts are open. Version 10 */
 		   CW_REC_DROP__MAX = 16,
 };
 
@@ -600,3 +609,67 @@ struct cw_rec_time {
 	uint8_t kind, reserved[7];
 };
 _Static_assert(sizeof(struct cw_rec_time) == 64, "time layout");
+
+enum cw_rec_step {                     /* index into cw_rec_connection.counts */
+		   CW_REC_STEP_POSTED, /* the proxy has given the step to the GPU or to the network
+					*/
+		   CW_REC_STEP_READY,  /* sender: the GPU has filled the buffer */
+		   CW_REC_STEP_HANDED, /* sender: given to the network. Receiver: given to the GPU
+					*/
+		   CW_REC_STEP_DONE, /* sender: the network confirmed it. Receiver: the GPU consumed
+					it */
+		   CW_REC_STEP__MAX,
+		   CW_REC_STEP_RECEIVED = CW_REC_STEP_READY, /* receiver: the data has arrived */
+		   CW_REC_STEP_GIVEN = CW_REC_STEP_HANDED,
+};
+
+enum { /* cw_rec_connection.flags */
+       CW_REC_CONNECTION_USED = 1 << 0,
+       CW_REC_CONNECTION_SEND = 1 << 1, /* else the connection receives */
+       /* Sends and receives; collectives use other connections between the same two ranks. */
+       CW_REC_CONNECTION_P2P = 1 << 2,
+       /*
+	* NCCL reports when the GPU has filled a buffer, and how many bytes it sent. Versions 1 to 3
+	* of its profiler interface do not: READY and `bytes` are then 0, on a receiver only
+	* `bytes`.
+	*/
+       CW_REC_CONNECTION_DETAILED = 1 << 3,
+};
+
+/*
+ * The op at the head of one connection between two ranks: one communicator, channel, peer and
+ * direction; 64 bytes. NCCL cuts the op's part on this connection into steps. The counts say how
+ * many of its steps have got how far, by the number of the step. The slot is free unless an op is
+ * open on the connection.
+ *
+ * One thread of NCCL writes a slot. A reader accepts a copy if `sequence` held the same even value
+ * before and after.
+ */
+struct cw_rec_connection {
+	uint32_t sequence; /* odd while the writer changes the slot */
+	/*
+	 * The process that issued the op, if that is not this process (NCCL's PXN); else 0. rank,
+	 * peer and comm_plus_1 are then those of that process. The number is the one that NCCL
+	 * reports, in the pid namespace of that process.
+	 */
+	uint32_t pid;
+	int32_t rank; /* the rank of the issuing member in the communicator */
+	int32_t peer; /* rank in the communicator */
+	uint32_t op;  /* low 32 bits of the op's op_index; 0 = unknown */
+	/*
+	 * If the op is part of a CUDA graph: the number of the replay, from 1. After 2^21 - 1 the
+	 * numbers begin with 1 again. 0 = none, or unknown. `op` is then the captured call.
+	 */
+	uint32_t replay;
+	uint32_t steps; /* steps of the op's part on this connection */
+	uint32_t counts[CW_REC_STEP__MAX];
+	uint8_t comm_plus_1; /* entry + 1 of the communicator, 0 = unknown */
+	uint8_t channel;
+	uint8_t flags;      /* CW_REC_CONNECTION_* */
+	uint8_t open_ops;   /* ops on this connection that have not ended; 255 = 255 or more */
+	uint64_t newest_ns; /* the last change of a count, a few ms coarse; CLOCK_MONOTONIC, also
+			       with a TSC clock */
+	uint64_t bytes;     /* of the steps handed or received so far */
+};
+_Static_assert(sizeof(struct cw_rec_connection) == 64, "connection layout");
+_Static_assert(CW_REC_COMMS < UINT8_MAX, "comm_plus_1");

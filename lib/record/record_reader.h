@@ -182,6 +182,39 @@ int cw_record_commits(const struct cw_record *rec, const struct cw_record_comm *
 		      const struct cw_checkpoint *from, struct cw_checkpoint ret[CW_RECORD_COMMITS],
 		      size_t *ret_n);
 
+/*
+ * A network connection on which an op is open, and how far the op at its head has got there. The
+ * counts say how many of its steps have been posted, …; each step passes them in this order. On a
+ * receiver `ready` means received from the network, and `handed` means given to the GPU.
+ */
+struct cw_record_connection {
+	int comm;     /* index of the comm entry, -1 = unknown; if pid is set, of that process */
+	uint32_t pid; /* the process that issued the op, 0 = this one; see cw_rec_connection */
+	int32_t rank, peer; /* ranks in the communicator */
+	uint8_t channel;
+	bool is_send, is_p2p;
+	bool is_detailed;  /* false: bytes is unknown, and on a sender ready */
+	uint64_t op_index; /* 0 = unknown; if pid is set, only its low 32 bits */
+	uint32_t replay;   /* as in cw_rec_connection */
+	uint32_t open_ops; /* ops on the connection that have not ended, 255 = or more */
+	uint32_t steps, posted, ready, handed, done;
+	int64_t newest_mono_ns; /* the last change of a count */
+	uint64_t bytes;
+};
+
+struct cw_record_connections_omitted {
+	uint32_t torn;       /* slots that changed during each try to read them */
+	uint32_t impossible; /* slots that no agent writes */
+	uint64_t lost;       /* parts of ops for which the agent found no slot, since its start */
+};
+
+/*
+ * Reads all connections, at most max. Returns 0 or -errno; on success sets both results.
+ * 2 * CW_REC_CONNECTIONS connections are the most that a record has.
+ */
+int cw_record_connections(const struct cw_record *rec, struct cw_record_connection *ret, size_t max,
+			  size_t *ret_n, struct cw_record_connections_omitted *ret_omitted);
+
 /* Reads the counters of a comm for each peer, at most max. Returns 0 or -errno. */
 int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 		  struct cw_p2p_peer *peers, size_t max, size_t *ret_n);

@@ -53,6 +53,21 @@ static void on_time(const struct cw_rec_time *t, void *user)
 	FUZZ_CHECK(t->begin_ns <= t->end_ns);
 }
 
+static void check_connections(const struct cw_record *rec)
+{
+	static struct cw_record_connection all[2 * CW_REC_CONNECTIONS];
+	struct cw_record_connections_omitted omitted;
+	size_t n;
+
+	if (cw_record_connections(rec, all, 2 * CW_REC_CONNECTIONS, &n, &omitted) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		FUZZ_CHECK(all[i].posted <= all[i].steps && all[i].handed <= all[i].posted &&
+			   all[i].done <= all[i].handed);
+		FUZZ_CHECK(all[i].peer >= 0 && all[i].comm < CW_REC_COMMS);
+	}
+}
+
 static void read_everything(struct cw_record *rec)
 {
 	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
@@ -76,6 +91,7 @@ static void read_everything(struct cw_record *rec)
 			FUZZ_CHECK(n <= CW_REC_P2P_PEERS);
 	}
 	(void)cw_record_each_returned(rec, &cursor, &lost, on_op, NULL);
+	check_connections(rec);
 	cursor = 0;
 	cw_record_each_time(rec, &cursor, on_time, NULL);
 	FUZZ_CHECK(cw_record_nonfinite_inputs(rec, bad, CW_REC_SUMMARY_FIRSTS) <=

@@ -57,8 +57,8 @@ static bool write_messages(const char *dir)
 /* Sections cut to a few entries and moved together. */
 static size_t compact(const struct cw_test_record *rec, char *out)
 {
-	/* As the writer has them: communicators, ring, …, modules, stacks, frames. */
-	static const uint32_t counts[] = { 2, 64, 1, 8, 8, 2, 4, 16, 4, 2, 2, 4 };
+	/* As the writer has them: communicators, ring, …, modules, stacks, frames, connections. */
+	static const uint32_t counts[] = { 2, 64, 1, 8, 8, 2, 4, 16, 4, 2, 2, 4, 4 };
 	struct cw_rec_header h = *rec->header;
 	size_t at = sizeof(h);
 
@@ -112,16 +112,37 @@ static void add_stacks(struct cw_test_record *rec)
 		rec->comms[0].ops[i].stack_id = i % 2 + 1;
 }
 
+/* A sender, a receiver, and an op of another process. */
+static void add_connections(struct cw_test_record *rec)
+{
+	struct cw_rec_connection c = { .rank = 3,
+				       .peer = 4,
+				       .op = 2,
+				       .steps = 8,
+				       .counts = { 4, 3, 2, 1 },
+				       .comm_plus_1 = 1,
+				       .flags = CW_REC_CONNECTION_USED | CW_REC_CONNECTION_SEND |
+						CW_REC_CONNECTION_DETAILED,
+				       .open_ops = 2 };
+
+	rec->connections[0] = c;
+	c.flags &= ~CW_REC_CONNECTION_SEND;
+	rec->connections[1] = c;
+	c.pid = 4711;
+	rec->connections[2] = c;
+}
+
 static bool write_records(const char *dir)
 {
 	static const struct {
 		const char *name;
 		int ops;
-		bool is_hung, has_stacks;
+		bool is_hung, has_stacks, has_connections;
 	} seeds[] = { { "empty", 0, false },
 		      { "done", 20, false },
 		      { "hung", 60, true },
-		      { "stacks", 20, false, true } };
+		      { "stacks", 20, false, true },
+		      { "connections", 20, true, false, true } };
 	bool ok = true;
 
 	for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
@@ -133,6 +154,8 @@ static bool write_records(const char *dir)
 		play(rec, seeds[i].ops, seeds[i].is_hung);
 		if (seeds[i].has_stacks)
 			add_stacks(rec);
+		if (seeds[i].has_connections)
+			add_connections(rec);
 		ok = write_file(dir, "record", seeds[i].name, out, compact(rec, out)) && ok;
 		free(out);
 		cw_test_record_free(rec);

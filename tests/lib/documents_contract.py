@@ -192,6 +192,12 @@ RECORD = {
                "ops": [{"kind": text, "dtype": str, "redop": str, "count": count, "root": number, "peer": number,
                         "coll_seq": count, "p2p_seq": count, "op_index": count, "state": text, "result": number,
                         "entered": (None, TIME), "stack?": [text]}]}],
+    "connections": [{"comm": (None, ID), "pid": (None, number), "rank": number, "peer": number, "channel": number,
+                     "direction": ("send", "receive"), "p2p": bool, "op_index": count, "replay": number,
+                     "open_ops": number, "steps": number, "posted": number, "ready?": (None, number),
+                     "handed?": number, "received?": number, "given?": number, "done": number,
+                     "bytes": (None, count), "newest": (None, TIME)}],
+    "connections_lost": count, "connections_torn": number, "connections_impossible": number,
 }
 
 REAL = (None, int, float)

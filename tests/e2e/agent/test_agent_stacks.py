@@ -19,7 +19,7 @@ PYTHONS = os.environ.get("CW_PYTHONS", sys.executable).split(":")
 STACKS, FRAMES = 7, 12  # sections
 DROP_STACKS = 8
 KNOWN_MINORS = range(11, 15)  # lib/python/python_layout.c
-MAX_BYTES = 2 << 20
+MAX_BYTES = (2 << 20) + (64 << 10)
 
 
 def line_of(tag):

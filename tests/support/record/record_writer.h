@@ -33,6 +33,7 @@ struct cw_test_record {
 	struct cw_rec_module *modules;
 	struct cw_rec_stack *stacks; /* read when header->has says so */
 	struct cw_rec_frame *frames;
+	struct cw_rec_connection *connections;
 	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
 	uint32_t slots_used;
 };

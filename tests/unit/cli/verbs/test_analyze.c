@@ -416,6 +416,49 @@ Test(analyze, shows_how_many_calls_got_no_progress_writes)
 	cr_assert_null(strstr(out, "left out"));
 }
 
+Test(analyze, shows_the_connections_of_a_record)
+{
+	struct cw_test_record *rec = make_record(2, 5);
+	struct cw_rec_connection *c = rec->connections;
+	const char *path;
+
+	c[0] = (struct cw_rec_connection){ .rank = 2,
+					   .peer = 3,
+					   .op = 5,
+					   .steps = 16,
+					   .counts = { 9, 8, 7, 1 },
+					   .comm_plus_1 = 1,
+					   .flags = CW_REC_CONNECTION_USED |
+						    CW_REC_CONNECTION_SEND |
+						    CW_REC_CONNECTION_DETAILED,
+					   .open_ops = 1 };
+	c[1] = c[0];
+	c[1].flags &= ~(CW_REC_CONNECTION_SEND | CW_REC_CONNECTION_DETAILED);
+	c[1].peer = 1;
+	c[2] = c[0];
+	c[2].pid = 4711;
+	c[2].comm_plus_1 = 0;
+	c[3] = c[0];
+	c[3].counts[CW_REC_STEP_DONE] = 17;
+	rec->header->drops[CW_REC_DROP_CONNECTIONS] = 12;
+	path = write_record(rec, "connections");
+	cw_test_record_free(rec);
+	cr_assert_eq(RECORD(path), CW_EXIT_OK, "%s", complaints);
+	assert_says("3 network connections with an open op");
+	assert_says("rank 2 to rank 3, channel 0");
+	assert_says("op 5: of 16 steps 9 posted, 8 ready, 7 handed to the network, 1 done");
+	assert_says("9 posted, 8 received, 7 given to the GPU, 1 done");
+	assert_says("for process 4711");
+	assert_says("coverage: the steps of 12 ops on a connection found no place");
+	assert_says("coverage: 1 connection is impossible, and omitted");
+	cr_assert_eq(RECORD(path, "--json"), CW_EXIT_OK);
+	assert_says("\"direction\": \"receive\"");
+	assert_says("\"connections_lost\": 12");
+	assert_says("\"connections_impossible\": 1");
+	cr_assert_eq(RECORD(make_file(2, 5)), CW_EXIT_OK);
+	cr_assert_null(strstr(out, "onnection"));
+}
+
 Test(analyze, shows_the_record_of_a_live_process)
 {
 	struct cw_test_record *rec = make_record(3, 5);
