@@ -21,6 +21,7 @@
 #include "agent/python/python_stacks.h"
 #include "agent/record/clock.h"
 #include "agent/record/comms.h"
+#include "agent/record/connections.h"
 #include "agent/record/helper_threads.h"
 #include "agent/record/labels.h"
 #include "agent/record/modules.h"
@@ -40,6 +41,7 @@ static const struct cw_feature features[] = {
 	{ .beat = cw_modules_resolve },
 	{ .start = cw_helper_threads_start, .beat = cw_helper_threads_step },
 	{ .start = cw_save_start, .beat = cw_save_step },
+	{ .comm_forget = cw_connections_forget },
 	{ .comm_ready = cw_graph_comm_ready },
 	{ .comm_ready = cw_progress_comm_ready, .comm_forget = cw_progress_comm_forget },
 	{ .armed = cw_interpreter_note },

@@ -20,8 +20,10 @@
  * of the driver. The code here therefore never calls CUDA or NCCL, waits or allocates.
  *
  * A process may use wrappers and plugin at once. We must not count a call twice, so the wrappers
- * take precedence. The plugin ignores each communicator that a wrapper is creating, and each call
- * inside a wrapper.
+ * take precedence. For each communicator that a wrapper is creating, the plugin only records the
+ * steps of its network connections (profiler_proxy.h), and ignores each call of others inside a
+ * wrapper. Versions 1 to 3 do not name a communicator when it begins. Under them we record only
+ * steps, beside the wrappers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,18 +34,14 @@
 #include "agent/base/log.h"
 #include "agent/base/next_dlsym.h"
 #include "agent/hooks/profiler_abi.h"
+#include "agent/hooks/profiler_comms.h"
+#include "agent/hooks/profiler_proxy.h"
 #include "agent/ops/graph_part.h"
 #include "agent/ops/group.h"
 #include "agent/ops/ops.h"
 #include "agent/record/comms.h"
 #include "agent/record/labels.h"
 #include "model/signature.h"
-
-/*
- * NCCL's context for a communicator is the address of one byte in this array. The byte's index is
- * the communicator's entry. The address differs from every NCCL handle.
- */
-static char contexts[CW_REC_COMMS];
 
 /* A set of NCCL functions without a code range. With it we never take a caller for NCCL itself. */
 static const struct cw_real nobody;
@@ -95,32 +93,18 @@ static bool has_twin(void)
 	Dl_info its, ours;
 
 	(void)dlerror();
-	return found && dladdr(found, &its) && dladdr(contexts, &ours) &&
+	return found && dladdr(found, &its) && dladdr(cw_profiler_contexts, &ours) &&
 	       its.dli_fbase != ours.dli_fbase;
 }
 
-/*
- * True if a wrapper is creating this communicator. NCCL may do so in its own thread, so we look for
- * the wrapper's entry.
- */
-static bool is_wrapped(int nranks, int rank)
+static bool any_open;   /* there was a communicator whose events we want */
+static uint32_t n_open; /* communicators that have not ended */
+
+static void note_open(void)
 {
-	uint32_t used = CW_LOAD(cw_record.header->comms_used);
-
-	for (uint32_t i = 0; i < used; i++) {
-		const struct cw_rec_comm *rc = &cw_record.comms[i];
-		int32_t its_rank = CW_LOAD(rc->comm_rank);
-		uint32_t its_size = CW_LOAD(rc->nranks);
-
-		if (CW_LOAD(rc->state) == CW_COMM_INIT && cw_comms[i].real &&
-		    (its_size == 0 || its_size == (uint32_t)nranks) &&
-		    (its_rank < 0 || its_rank == rank))
-			return true;
-	}
-	return false;
+	(void)__atomic_fetch_add(&n_open, 1, __ATOMIC_RELAXED);
+	CW_STORE(any_open, true);
 }
-
-static bool any_open;
 
 static void open_comm(void **context, const char *name, uint64_t comm_hash, int nranks, int rank)
 {
@@ -142,11 +126,29 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	CW_STORE(cw_record.comms[c].nccl_hash, comm_hash);
 	memset(next_number[c], 0, sizeof(next_number[c]));
 	CW_STORE(cw_record.comms[c].ready_ns, cw_now_ns());
-	cw_comm_bind(c, (ncclComm_t)&contexts[c]);
+	cw_comm_bind(c, (ncclComm_t)&cw_profiler_contexts[c]);
 	cw_comm_set_state(c, CW_COMM_READY, false);
-	CW_STORE(any_open, true);
-	*context = &contexts[c];
+	note_open();
+	*context = &cw_profiler_contexts[c];
 	cw_features_armed();
+}
+
+/* True if this copy of the agent is the one that records. */
+static bool is_live(void)
+{
+	if (cw_agent_is_disabled())
+		return false;
+	if (has_twin()) {
+		cw_log("another copy of the agent is preloaded: this one stays out");
+		return false;
+	}
+	return cw_agent_live();
+}
+
+/* NCCL has one mask for all communicators of the process. */
+static void set_mask(int *mask, int events)
+{
+	*mask = CW_LOAD(any_open) ? events : 0;
 }
 
 /* We always report success: NCCL would print an error into the user's log. */
@@ -156,23 +158,35 @@ static ncclResult_t init(void **context, int *mask, int events, const char *name
 	int saved_errno = errno;
 
 	*context = NULL;
-	if (cw_agent_is_disabled())
-		goto out;
-	if (has_twin())
-		cw_log("another copy of the agent is preloaded: this one stays out");
-	else if (cw_agent_live() && !is_wrapped(nranks, rank))
-		open_comm(context, name, comm_hash, nranks, rank);
-out:
-	/* NCCL has one mask for all communicators of the process. */
-	*mask = CW_LOAD(any_open) ? events : 0;
+	if (is_live()) {
+		*context = cw_profiler_comms_wrapped(comm_hash, nranks, rank);
+		if (*context)
+			note_open();
+		else
+			open_comm(context, name, comm_hash, nranks, rank);
+	}
+	set_mask(mask, events);
 	errno = saved_errno;
 	return ncclSuccess;
 }
 
-#define EVENTS_V4 (CW_NCCL_EVENT_COLL | CW_NCCL_EVENT_P2P)
+#define EVENTS_PROXY (CW_NCCL_EVENT_PROXY_OP | CW_NCCL_EVENT_PROXY_STEP)
+#define EVENTS_V4 (CW_NCCL_EVENT_COLL | CW_NCCL_EVENT_P2P | EVENTS_PROXY)
 #define EVENTS_V5                                                                                  \
 	(CW_NCCL_EVENT_GROUP_API | CW_NCCL_EVENT_COLL_API | CW_NCCL_EVENT_P2P_API |                \
-	 CW_NCCL_EVENT_P2P)
+	 CW_NCCL_EVENT_P2P | EVENTS_PROXY)
+
+static ncclResult_t init_v3(void **context, int *mask)
+{
+	int saved_errno = errno;
+
+	*context = is_live() ? cw_profiler_comms_unnamed() : NULL;
+	if (*context)
+		note_open();
+	set_mask(mask, EVENTS_V4);
+	errno = saved_errno;
+	return ncclSuccess;
+}
 
 static ncclResult_t init_v4(void **context, int *mask, const char *name, uint64_t comm_hash,
 			    int nnodes, int nranks, int rank, void *log)
@@ -186,18 +200,25 @@ static ncclResult_t init_v5(void **context, uint64_t comm_hash, int *mask, const
 	return init(context, mask, EVENTS_V5, name, comm_hash, nranks, rank);
 }
 
-static bool is_context(const void *context)
-{
-	return (uintptr_t)context - (uintptr_t)contexts < sizeof(contexts);
-}
-
 /* The state becomes DESTROYED even after an abort, because NCCL reports the two alike. */
 static ncclResult_t finalize(void *context)
 {
+	struct cw_profiler_comm comm = cw_profiler_comms_of(context);
 	int saved_errno = errno;
+	bool is_last;
 
-	if (is_context(context) && cw_agent_is_armed())
-		cw_comm_set_state((int)((char *)context - contexts), CW_COMM_DESTROYED, true);
+	if (!cw_agent_is_armed() || (comm.entry < 0 && !comm.is_wrapped))
+		return ncclSuccess;
+	if (comm.is_wrapped)
+		(void)cw_profiler_comms_end(context);
+	else
+		cw_comm_set_state(comm.entry, CW_COMM_DESTROYED, true);
+	is_last = __atomic_sub_fetch(&n_open, 1, __ATOMIC_RELAXED) == 0;
+	if (comm.entry >= 0)
+		cw_profiler_proxy_forget(comm.entry);
+	/* Ops of other processes end with our last proxy thread. */
+	if (is_last)
+		cw_profiler_proxy_forget(-1);
 	errno = saved_errno;
 	return ncclSuccess;
 }
@@ -282,15 +303,29 @@ static bool enter(struct cw_op_call *call, void *context, struct cw_op_desc *des
 	return true;
 }
 
-static void record_at_once(void *context, struct cw_op_desc *desc, bool is_captured)
+static int entry_of(void *context)
+{
+	return cw_profiler_comms_of(context).entry;
+}
+
+/* Returns the handle of the call, for the launches that result from it. */
+static void *handle_of(void *context, const struct cw_op_call *call, bool is_captured)
+{
+	return cw_profiler_call(entry_of(context), call->op_index, cw_op_is_p2p(call->kind),
+				is_captured);
+}
+
+static void *record_at_once(void *context, struct cw_op_desc *desc, bool is_captured)
 {
 	struct cw_op_call call;
 
-	if (enter(&call, context, desc, is_captured))
-		cw_op_leave(&call, ncclSuccess);
+	if (!enter(&call, context, desc, is_captured))
+		return &some_parent;
+	cw_op_leave(&call, ncclSuccess);
+	return handle_of(context, &call, is_captured);
 }
 
-static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl_event *event)
+static void *on_coll_api(struct outer *outer, void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
 		.kind = kind_of(event->coll_api.func),
@@ -305,10 +340,10 @@ static void on_coll_api(struct outer *outer, void *context, const struct cw_nccl
 	 * A single call returns when its `outer` does. A call in a group needs no `outer`, because
 	 * the group tracks it.
 	 */
-	if (outer && !outer->is_group && !outer->has_call)
-		outer->has_call = enter(&outer->call, context, &desc, is_captured);
-	else
-		record_at_once(context, &desc, is_captured);
+	if (!outer || outer->is_group || outer->has_call)
+		return record_at_once(context, &desc, is_captured);
+	outer->has_call = enter(&outer->call, context, &desc, is_captured);
+	return outer->has_call ? handle_of(context, &outer->call, is_captured) : &some_parent;
 }
 
 /*
@@ -325,7 +360,7 @@ static void watch_for_replays(int c, unsigned kind, uint64_t number)
 	CW_STORE(*next, number + 1);
 }
 
-static void on_coll(void *context, const struct cw_nccl_event *event)
+static void *on_coll(void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
 		.kind = kind_of(event->coll.func),
@@ -336,12 +371,12 @@ static void on_coll(void *context, const struct cw_nccl_event *event)
 	};
 
 	desc.root_or_peer = root_of(desc.kind, event->coll.root);
-	watch_for_replays((int)((char *)context - contexts), desc.kind, event->coll.number);
-	record_at_once(context, &desc, false);
+	watch_for_replays(entry_of(context), desc.kind, event->coll.number);
+	return record_at_once(context, &desc, false);
 }
 
 /* The op is launched, so its group cannot drop it any more. We record it outside of the group. */
-static void on_p2p(void *context, const struct cw_nccl_event *event)
+static void *on_p2p(void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
 		.kind = kind_of(event->p2p.func),
@@ -350,14 +385,16 @@ static void on_p2p(void *context, const struct cw_nccl_event *event)
 		.root_or_peer = event->p2p.peer,
 	};
 	uint32_t depth = cw_tls.group_depth;
+	void *handle;
 
 	if (desc.kind == CW_OP_SEND)
 		desc.send = event->p2p.buff;
 	else
 		desc.recv = event->p2p.buff;
 	cw_tls.group_depth = 0;
-	record_at_once(context, &desc, false);
+	handle = record_at_once(context, &desc, false);
 	cw_tls.group_depth = depth;
+	return handle;
 }
 
 /* ---- groups ---- */
@@ -394,12 +431,20 @@ static struct outer *outer_of(void *handle)
 
 static ncclResult_t record_event_state(void *handle, int state, void *args)
 {
-	struct outer *outer = outer_of(handle);
+	struct outer *outer;
 
-	if (outer && outer->is_group && state == CW_NCCL_STATE_GROUP_END_API_START &&
-	    cw_agent_is_armed() && cw_tls.group)
+	if (!cw_agent_is_armed() || cw_profiler_proxy_state(handle, state, args))
+		return ncclSuccess;
+	outer = outer_of(handle);
+	if (outer && outer->is_group && state == CW_NCCL_STATE_GROUP_END_API_START && cw_tls.group)
 		cw_group_launch(cw_tls.group);
 	return ncclSuccess;
+}
+
+/* Before version 4 the states of a step have no arguments of use to us. */
+static ncclResult_t record_event_state_v3(void *handle, int state, void *args)
+{
+	return record_event_state(handle, state, NULL);
 }
 
 static void close_outer(struct outer *outer)
@@ -416,65 +461,234 @@ static void close_outer(struct outer *outer)
 
 static ncclResult_t stop_event(void *handle)
 {
-	struct outer *outer = outer_of(handle);
-	int saved_errno = errno;
+	struct outer *outer;
+	int saved_errno;
 
+	if (cw_agent_is_armed() && cw_profiler_proxy_stop(handle))
+		return ncclSuccess;
+	outer = outer_of(handle);
+	saved_errno = errno;
 	if (outer)
 		close_outer(outer);
 	errno = saved_errno;
 	return ncclSuccess;
 }
 
+/* ---- a communicator of the wrappers: they record its calls ---- */
+
+/* The call that the wrapper records, as NCCL reports it from inside. */
+static void *on_wrapped_call(void *context, bool is_p2p, bool is_captured)
+{
+	int entry;
+	const struct cw_rec_op *op = cw_profiler_comms_current(&entry);
+
+	if (!op)
+		return &some_parent;
+	cw_profiler_comms_confirm(context, entry);
+	return cw_profiler_call(entry, CW_LOAD(op->publish), is_p2p, is_captured);
+}
+
+/* Version 4 and earlier: a single call is launched inside its wrapper, a group inside its end. */
+static void *on_wrapped_launch(void *context, unsigned kind, const void *send, const void *recv)
+{
+	int entry;
+	const struct cw_rec_op *op = cw_profiler_comms_current(&entry);
+
+	if (op && !(CW_LOAD(op->flags) & CW_OPF_GROUPED))
+		cw_profiler_comms_confirm(context, entry);
+	entry = entry_of(context);
+	return entry < 0 ? &some_parent : cw_profiler_find_call(entry, kind, send, recv);
+}
+
+static void *on_wrapped_v5(void *context, const struct cw_nccl_event *event)
+{
+	void *handle = NULL;
+
+	switch (event->type) {
+	case CW_NCCL_EVENT_GROUP_API:
+	case CW_NCCL_EVENT_GROUP:
+		return &some_parent;
+	case CW_NCCL_EVENT_COLL_API:
+		return on_wrapped_call(context, false, event->coll_api.is_captured);
+	case CW_NCCL_EVENT_P2P_API:
+		return on_wrapped_call(context, true, event->p2p_api.is_captured);
+	case CW_NCCL_EVENT_COLL:
+	case CW_NCCL_EVENT_P2P:
+		handle = cw_profiler_launch(event->parent);
+		return handle ? handle : &some_parent;
+	default:
+		return NULL;
+	}
+}
+
+static void *on_wrapped_v4(void *context, const struct cw_nccl_event *event)
+{
+	unsigned kind;
+
+	switch (event->type_v4) {
+	case CW_NCCL_EVENT_GROUP:
+		return &some_parent;
+	case CW_NCCL_EVENT_COLL:
+		return on_wrapped_launch(context, kind_of(event->coll.func), event->coll.send,
+					 event->coll.recv);
+	case CW_NCCL_EVENT_P2P:
+		kind = kind_of(event->p2p.func);
+		return on_wrapped_launch(context, kind, kind == CW_OP_SEND ? event->p2p.buff : NULL,
+					 kind == CW_OP_SEND ? NULL : event->p2p.buff);
+	default:
+		return NULL;
+	}
+}
+
 /* ---- events ---- */
 
-static bool counts(const void *context)
+/* A communicator of the plugin's own, and a call that no wrapper records. */
+static bool counts(struct cw_profiler_comm comm)
 {
-	return is_context(context) && !cw_tls.depth && cw_agent_is_armed();
+	return comm.entry >= 0 && !cw_tls.depth;
+}
+
+static void *on_own_v4(void *context, const struct cw_nccl_event *event)
+{
+	switch (event->type_v4) {
+	case CW_NCCL_EVENT_GROUP:
+		return &some_parent;
+	case CW_NCCL_EVENT_COLL:
+		return on_coll(context, event);
+	case CW_NCCL_EVENT_P2P:
+		return on_p2p(context, event);
+	default:
+		return NULL;
+	}
+}
+
+static void *on_own_v5(void *context, const struct cw_nccl_event *event)
+{
+	void *handle = NULL;
+
+	switch (event->type) {
+	case CW_NCCL_EVENT_GROUP_API:
+		handle = open_outer(event->group_api.depth);
+		return handle ? handle : &some_parent;
+	case CW_NCCL_EVENT_GROUP:
+		return &some_parent;
+	case CW_NCCL_EVENT_COLL_API:
+		return on_coll_api(outer_of(event->parent), context, event);
+	case CW_NCCL_EVENT_COLL:
+		handle = cw_profiler_launch(event->parent);
+		return handle ? handle : &some_parent;
+	case CW_NCCL_EVENT_P2P_API:
+		return event->p2p_api.is_captured ? &captured_p2p : &plain_p2p;
+	case CW_NCCL_EVENT_P2P:
+		if (event->parent != &captured_p2p)
+			return on_p2p(context, event);
+		return cw_profiler_call(entry_of(context), 0, true, true);
+	default:
+		return NULL;
+	}
 }
 
 static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_event *event)
 {
-	int saved_errno = errno;
+	struct cw_profiler_comm comm;
+	int saved_errno;
 
 	*handle = NULL;
-	if (!counts(context))
+	if (!cw_agent_is_armed())
 		return ncclSuccess;
-	if (event->type_v4 == CW_NCCL_EVENT_GROUP)
-		*handle = &some_parent;
-	else if (event->type_v4 == CW_NCCL_EVENT_COLL)
-		on_coll(context, event);
-	else if (event->type_v4 == CW_NCCL_EVENT_P2P)
-		on_p2p(context, event);
+	if (event->type_v4 == CW_NCCL_EVENT_PROXY_STEP) {
+		*handle = cw_profiler_proxy_step(event->parent, &event->proxy_step);
+		return ncclSuccess;
+	}
+	if (event->type_v4 == CW_NCCL_EVENT_PROXY_OP) {
+		*handle = cw_profiler_proxy_op(context, event->parent, event->rank,
+					       &event->proxy_op, true);
+		return ncclSuccess;
+	}
+	saved_errno = errno;
+	comm = cw_profiler_comms_of(context);
+	if (comm.is_wrapped)
+		*handle = on_wrapped_v4(context, event);
+	else if (counts(comm))
+		*handle = on_own_v4(context, event);
 	errno = saved_errno;
 	return ncclSuccess;
 }
 
 static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_event *event)
 {
+	struct cw_profiler_comm comm;
+	int saved_errno;
+
+	*handle = NULL;
+	if (!cw_agent_is_armed())
+		return ncclSuccess;
+	if (event->type == CW_NCCL_EVENT_PROXY_STEP) {
+		*handle = cw_profiler_proxy_step(event->parent, &event->proxy_step);
+		return ncclSuccess;
+	}
+	if (event->type == CW_NCCL_EVENT_PROXY_OP) {
+		*handle = cw_profiler_proxy_op(context, event->parent, event->rank,
+					       &event->proxy_op, true);
+		return ncclSuccess;
+	}
+	saved_errno = errno;
+	comm = cw_profiler_comms_of(context);
+	if (comm.is_wrapped)
+		*handle = on_wrapped_v5(context, event);
+	else if (counts(comm))
+		*handle = on_own_v5(context, event);
+	errno = saved_errno;
+	return ncclSuccess;
+}
+
+/* The order of ncclFunc_t in NCCL 2.23. */
+static unsigned kind_of_v1(uint8_t func)
+{
+	static const uint8_t kinds[] = { CW_OP_BROADCAST,      CW_OP_REDUCE,     CW_OP_ALL_GATHER,
+					 CW_OP_REDUCE_SCATTER, CW_OP_ALL_REDUCE, CW_OP_NONE,
+					 CW_OP_SEND,           CW_OP_RECV };
+
+	return func < sizeof(kinds) ? kinds[func] : CW_OP_NONE;
+}
+
+static void *on_launch_v3(void *context, const struct cw_nccl_event_v3 *event, bool is_v1)
+{
+	unsigned kind;
+
+	if (event->type == CW_NCCL_EVENT_COLL) {
+		cw_profiler_comms_name(context, event->coll.comm_hash, event->rank);
+		kind = is_v1 ? kind_of_v1(event->coll.func_v1) : kind_of(event->coll.func);
+		return on_wrapped_launch(context, kind, event->coll.send, event->coll.recv);
+	}
+	cw_profiler_comms_name(context, event->p2p.comm_hash, event->rank);
+	kind = is_v1 ? kind_of_v1(event->p2p.func_v1) : kind_of(event->p2p.func);
+	return on_wrapped_launch(context, kind, kind == CW_OP_SEND ? event->p2p.buff : NULL,
+				 kind == CW_OP_SEND ? NULL : event->p2p.buff);
+}
+
+static ncclResult_t start_before_v4(void *context, void **handle,
+				    const struct cw_nccl_event_v3 *event, bool is_v1)
+{
 	int saved_errno = errno;
 
 	*handle = NULL;
-	if (!counts(context))
+	if (!cw_agent_is_armed())
 		return ncclSuccess;
 	switch (event->type) {
-	case CW_NCCL_EVENT_GROUP_API:
-		*handle = open_outer(event->group_api.depth);
-		if (!*handle)
-			*handle = &some_parent;
+	case CW_NCCL_EVENT_PROXY_STEP:
+		*handle = cw_profiler_proxy_step(event->parent, &event->proxy_step);
+		break;
+	case CW_NCCL_EVENT_PROXY_OP:
+		*handle = cw_profiler_proxy_op(context, event->parent, event->rank,
+					       &event->proxy_op, false);
 		break;
 	case CW_NCCL_EVENT_GROUP:
 		*handle = &some_parent;
 		break;
-	case CW_NCCL_EVENT_COLL_API:
-		on_coll_api(outer_of(event->parent), context, event);
-		*handle = &some_parent;
-		break;
-	case CW_NCCL_EVENT_P2P_API:
-		*handle = event->p2p_api.is_captured ? &captured_p2p : &plain_p2p;
-		break;
+	case CW_NCCL_EVENT_COLL:
 	case CW_NCCL_EVENT_P2P:
-		if (event->parent != &captured_p2p)
-			on_p2p(context, event);
+		*handle = on_launch_v3(context, event, is_v1);
 		break;
 	default:
 		break;
@@ -483,16 +697,40 @@ static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_
 	return ncclSuccess;
 }
 
+static ncclResult_t start_v1(void *context, void **handle, const struct cw_nccl_event_v3 *event)
+{
+	return start_before_v4(context, handle, event, true);
+}
+
+static ncclResult_t start_v3(void *context, void **handle, const struct cw_nccl_event_v3 *event)
+{
+	return start_before_v4(context, handle, event, false);
+}
+
 /* ---- NCCL looks up these symbols, the newest version first ---- */
 
-#define TAIL(start)                                                                                \
-	.start_event = (start), .stop_event = stop_event,                                          \
-	.record_event_state = record_event_state, .finalize = finalize
+#define TAIL(start, state)                                                                         \
+	.start_event = (start), .stop_event = stop_event, .record_event_state = (state),           \
+	.finalize = finalize
 
+extern CW_EXPORT const struct cw_nccl_profiler_v3 ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3;
 extern CW_EXPORT const struct cw_nccl_profiler_v4 ncclProfiler_v4;
 extern CW_EXPORT const struct cw_nccl_profiler_v5 ncclProfiler_v5, ncclProfiler_v6, ncclProfiler_v7;
 
-const struct cw_nccl_profiler_v4 ncclProfiler_v4 = { "collwatch", init_v4, TAIL(start_v4) };
-const struct cw_nccl_profiler_v5 ncclProfiler_v5 = { "collwatch", init_v5, TAIL(start_v5) };
-const struct cw_nccl_profiler_v5 ncclProfiler_v6 = { "collwatch", init_v5, TAIL(start_v5) };
-const struct cw_nccl_profiler_v5 ncclProfiler_v7 = { "collwatch", init_v5, TAIL(start_v5) };
+#define V3(start)                                                                                  \
+	{                                                                                          \
+		"collwatch", init_v3, TAIL(start, record_event_state_v3)                           \
+	}
+#define V5                                                                                         \
+	{                                                                                          \
+		"collwatch", init_v5, TAIL(start_v5, record_event_state)                           \
+	}
+
+const struct cw_nccl_profiler_v3 ncclProfiler_v1 = V3(start_v1);
+const struct cw_nccl_profiler_v3 ncclProfiler_v2 = V3(start_v3);
+const struct cw_nccl_profiler_v3 ncclProfiler_v3 = V3(start_v3);
+const struct cw_nccl_profiler_v4 ncclProfiler_v4 = { "collwatch", init_v4,
+						     TAIL(start_v4, record_event_state) };
+const struct cw_nccl_profiler_v5 ncclProfiler_v5 = V5;
+const struct cw_nccl_profiler_v5 ncclProfiler_v6 = V5;
+const struct cw_nccl_profiler_v5 ncclProfiler_v7 = V5;

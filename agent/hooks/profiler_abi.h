@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of NCCL's profiler interface that the agent uses, in versions 4 (NCCL 2.27) to 7 (2.31).
- * The sources are plugins/profiler/example/nccl/profiler_v*.h and
- * src/include/plugin/profiler/profiler_v*.h of NCCL's own repository. Version 5 added the user's
- * calls (…Api) beside the launches that result from them. Versions 6 and 7 only added kinds of
- * events, and fields behind those below.
+ * The part of NCCL's profiler interface that the agent uses, in versions 1 (NCCL 2.23) to 7 (2.31).
+ * The sources are src/include/plugin/nccl_profiler.h and src/include/plugin/profiler/profiler_v1.h
+ * to profiler_v6.h of NCCL 2.30.7, and profiler_v7.h of NCCL's later revisions.
+ *
+ * Version 5 added the user's calls (…Api) beside the launches that result from them. Versions 6 and
+ * 7 only added kinds of events, and fields behind those below. Up to version 3 init names no
+ * communicator; each launch names it instead.
  */
 #pragma once
 
@@ -18,12 +20,36 @@ enum { /* kinds of events: bits of the activation mask */
        CW_NCCL_EVENT_GROUP = 1 << 0,
        CW_NCCL_EVENT_COLL = 1 << 1,
        CW_NCCL_EVENT_P2P = 1 << 2,
+       CW_NCCL_EVENT_PROXY_OP = 1 << 3,   /* one op's part on one network connection */
+       CW_NCCL_EVENT_PROXY_STEP = 1 << 4, /* one chunk of that part */
        CW_NCCL_EVENT_GROUP_API = 1 << 8,
        CW_NCCL_EVENT_COLL_API = 1 << 9,
        CW_NCCL_EVENT_P2P_API = 1 << 10,
 };
 
-#define CW_NCCL_STATE_GROUP_END_API_START 24
+enum { /* states */
+       CW_NCCL_STATE_SEND_GPU_WAIT = 8,
+       CW_NCCL_STATE_SEND_WAIT = 9,
+       CW_NCCL_STATE_RECV_WAIT = 10,
+       CW_NCCL_STATE_RECV_FLUSH_WAIT = 11,
+       CW_NCCL_STATE_RECV_GPU_WAIT = 12,
+       CW_NCCL_STATE_SEND_PEER_WAIT = 20, /* from version 4 on */
+       CW_NCCL_STATE_GROUP_END_API_START = 24,
+};
+
+/* The same in all versions. */
+struct cw_nccl_proxy_op {
+	int pid; /* of the process that issued the op */
+	uint8_t channel;
+	int peer; /* rank in the communicator */
+	int steps;
+	int chunk_bytes;
+	int is_send;
+};
+
+struct cw_nccl_proxy_step {
+	int number; /* within the op, from 0 */
+};
 
 /* Version 4 has only the first byte of the type. All versions share the rest of the layout. */
 struct cw_nccl_event {
@@ -69,6 +95,8 @@ struct cw_nccl_event {
 			size_t count;
 			int peer;
 		} p2p;
+		struct cw_nccl_proxy_op proxy_op;
+		struct cw_nccl_proxy_step proxy_step;
 	};
 };
 
@@ -77,27 +105,71 @@ _Static_assert(offsetof(struct cw_nccl_event, coll_api.is_captured) == 64, "coll
 _Static_assert(offsetof(struct cw_nccl_event, p2p_api.is_captured) == 56, "p2pApi");
 _Static_assert(offsetof(struct cw_nccl_event, coll.datatype) == 72, "coll");
 _Static_assert(offsetof(struct cw_nccl_event, p2p.peer) == 56, "p2p");
+_Static_assert(offsetof(struct cw_nccl_event, proxy_op.is_send) == 44, "proxyOp");
 
-typedef ncclResult_t (*cw_nccl_start_fn)(void *context, void **handle,
-					 const struct cw_nccl_event *event);
+/* Versions 1 to 3. In version 1 the function is a number (ncclFunc_t). */
+struct cw_nccl_event_v3 {
+	uint8_t type;
+	void *parent;
+	int rank;
+	union {
+		struct {
+			const char *name;
+			uint64_t comm_hash;
+			uint64_t number;
+			union {
+				const char *func;
+				uint8_t func_v1;
+			};
+			const void *send;
+			void *recv;
+		} coll;
+		struct {
+			const char *name;
+			uint64_t comm_hash;
+			union {
+				const char *func;
+				uint8_t func_v1;
+			};
+			void *buff;
+		} p2p;
+		struct cw_nccl_proxy_op proxy_op;
+		struct cw_nccl_proxy_step proxy_step;
+	};
+};
+
+_Static_assert(offsetof(struct cw_nccl_event_v3, coll.recv) == 64, "coll");
+_Static_assert(offsetof(struct cw_nccl_event_v3, p2p.buff) == 48, "p2p");
+_Static_assert(offsetof(struct cw_nccl_event_v3, proxy_op.is_send) == 44, "proxyOp");
+
+/* The argument of a step's state, from version 4 on. Before, NCCL passes NULL or zeros. */
+struct cw_nccl_step_args {
+	size_t bytes;
+};
 
 /* The members after init are the same in all versions. */
-#define CW_NCCL_PROFILER_TAIL                                                                      \
-	cw_nccl_start_fn start_event;                                                              \
+#define CW_NCCL_PROFILER_TAIL(event_type)                                                          \
+	ncclResult_t (*start_event)(void *context, void **handle, const event_type *event);        \
 	ncclResult_t (*stop_event)(void *handle);                                                  \
 	ncclResult_t (*record_event_state)(void *handle, int state, void *args);                   \
 	ncclResult_t (*finalize)(void *context);
+
+struct cw_nccl_profiler_v3 {
+	const char *name;
+	ncclResult_t (*init)(void **context, int *mask);
+	CW_NCCL_PROFILER_TAIL(struct cw_nccl_event_v3)
+};
 
 struct cw_nccl_profiler_v4 {
 	const char *name;
 	ncclResult_t (*init)(void **context, int *mask, const char *comm_name, uint64_t comm_hash,
 			     int nnodes, int nranks, int rank, void *log);
-	CW_NCCL_PROFILER_TAIL
+	CW_NCCL_PROFILER_TAIL(struct cw_nccl_event)
 };
 
 struct cw_nccl_profiler_v5 {
 	const char *name;
 	ncclResult_t (*init)(void **context, uint64_t comm_hash, int *mask, const char *comm_name,
 			     int nnodes, int nranks, int rank, void *log);
-	CW_NCCL_PROFILER_TAIL
+	CW_NCCL_PROFILER_TAIL(struct cw_nccl_event)
 };

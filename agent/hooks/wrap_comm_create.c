@@ -106,6 +106,7 @@ ncclResult_t cw_impl_ncclCommInitRank(const struct cw_real *real, const void *ca
 		return real->ncclCommInitRank(comm, nranks, commId, rank);
 	enter(&call,
 	      &(struct cw_comm_birth){ .real = real,
+				       .id = &commId,
 				       .comm_id = cw_comm_id_of(&commId, 1),
 				       .parent = -1,
 				       .nranks = nranks,
@@ -129,6 +130,7 @@ ncclResult_t cw_impl_ncclCommInitRankConfig(const struct cw_real *real, const vo
 		return real->ncclCommInitRankConfig(comm, nranks, commId, rank, config);
 	enter(&call,
 	      &(struct cw_comm_birth){ .real = real,
+				       .id = &commId,
 				       .comm_id = cw_comm_id_of(&commId, 1),
 				       .parent = -1,
 				       .nranks = nranks,
@@ -154,6 +156,7 @@ ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const 
 						      config);
 	enter(&call,
 	      &(struct cw_comm_birth){ .real = real,
+				       .id = commIds,
 				       .comm_id = cw_comm_id_of(commIds, nId),
 				       .parent = -1,
 				       .nranks = nranks,

@@ -219,6 +219,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	cw_comms[c].deferred = NULL;
 	cw_comms[c].parent = birth->parent;
 	cw_comms[c].making_at = -1;
+	cw_comms[c].hashes = birth->id ? cw_nccl_hash_of(birth->id) : (struct cw_nccl_hashes){ 0 };
 }
 
 int cw_comm_reserve(const struct cw_comm_birth *birth)

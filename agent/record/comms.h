@@ -14,6 +14,7 @@
 #include "agent/base/nccl_abi.h"
 #include "agent/base/nccl_set.h"
 #include "agent/base/state.h"
+#include "agent/record/nccl_hash.h"
 #include "agent/record/record.h"
 
 #define CW_COMM_STREAMS 8
@@ -44,12 +45,14 @@ struct cw_comm {
 	 */
 	int32_t making_at;
 	uint64_t making_ring_ticket, making_comm_ticket;
+	struct cw_nccl_hashes hashes; /* the values that NCCL's own hash may have */
 } __attribute__((aligned(64)));
 
 extern struct cw_comm cw_comms[CW_REC_COMMS];
 
 struct cw_comm_birth {
 	const struct cw_real *real;
+	const ncclUniqueId *id; /* gives NCCL's own hash; NULL = unknown */
 	uint64_t comm_id;
 	uint64_t parent_id;
 	int32_t parent; /* the parent's entry, -1 = none */

@@ -49,6 +49,7 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 
 struct offsets {
 	uint64_t comms, ring, p2p, info, progress, modules, summaries, times, replays, templates;
+	uint64_t connections;
 	uint64_t stacks, frames; /* 0 = the record has no call stacks */
 };
 
@@ -80,6 +81,8 @@ static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 			  CW_REC_REPLAYS, 64);
 	o.templates = place(plan, CW_REC_SECTION_TEMPLATES, sizeof(struct cw_rec_template),
 			    CW_REC_TEMPLATES, 64);
+	o.connections = place(plan, CW_REC_SECTION_CONNECTIONS, sizeof(struct cw_rec_connection),
+			      CW_REC_CONNECTIONS, 64);
 	if (has_stacks) {
 		o.stacks = place(plan, CW_REC_SECTION_STACKS, sizeof(struct cw_rec_stack),
 				 CW_REC_STACKS, 64);
@@ -153,6 +156,7 @@ static void take(void *memory, const struct plan *plan, const struct offsets *o)
 		.device_bytes = o->comms - o->progress,
 		.replays = (void *)(base + o->replays),
 		.templates = (void *)(base + o->templates),
+		.connections = (void *)(base + o->connections),
 		.stacks = o->stacks ? (void *)(base + o->stacks) : NULL,
 		.frames = o->frames ? (void *)(base + o->frames) : NULL,
 		.total_bytes = plan->end,

@@ -30,6 +30,7 @@ struct cw_record {
 	size_t device_bytes;
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
+	struct cw_rec_connection *connections;
 	/* `stacks` and `frames` are NULL if the record has no call stacks. */
 	struct cw_rec_stack *stacks;
 	struct cw_rec_frame *frames;

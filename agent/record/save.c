@@ -92,6 +92,18 @@ static void drop_changed(const struct cw_rec_op *ring, unsigned count)
 	}
 }
 
+/* An odd number marks the copy of a slot that changed meanwhile. */
+static void drop_changed_connections(void)
+{
+	struct cw_rec_connection *copy = in_copy(cw_record.connections);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < CW_REC_CONNECTIONS; i++) {
+		if (CW_LOAD(cw_record.connections[i].sequence) != copy[i].sequence)
+			copy[i].sequence |= 1;
+	}
+}
+
 static void settle_comm(const struct cw_rec_comm *rc)
 {
 	struct cw_rec_comm *copy = in_copy(rc);
@@ -112,6 +124,7 @@ static void take_copy(void)
 	copy_words(save.copy, cw_record.header, cw_record.total_bytes);
 	h->ops_total = h->ring_ticket; /* in the record, only the helper thread's beat updates it */
 	drop_changed(cw_record.ring, CW_REC_RING_OPS);
+	drop_changed_connections();
 	for (unsigned i = 0; i < CW_REC_COMMS; i++)
 		settle_comm(&cw_record.comms[i]);
 }

@@ -60,11 +60,13 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *    agent/hooks/wrap_comm_create.c; import/fr_snapshot.c for a recording): own job. We only join
  *    communicators among the ranks of one uid and label.
  *  - Call stacks of a rank (agent/python/call_stack.c): the rank's own record.
+ *  - Network connections of a rank (agent/record/connections.c): the rank's own record, where two
+ *    connections with one key would share a slot.
  *  - Samples of tensors and times (agent/cuda/summary.c, agent/ops/group_samples.c,
  *    agent/cuda/device_times.c), and the choice of scenarios (lab/suite/, lab/vjob/): we need
  *    numbers that look random, and compare them with nothing.
  *  - The start of a search in a table (analysis/align/align.c, analysis/align/call_hashes.c,
- *    model/snapshot.c): we compare the found entry in full.
+ *    model/snapshot.c, agent/hooks/profiler_proxy.c): we compare the found entry in full.
  *  - Whether a job waits at a line where it has waited before (analysis/stall/wait_sites.c): own
  *    job. A stack that collides with another of its stacks gets the patience of that one.
  *  - Whether evidence reads the same twice (analysis/stall/patience.c): own job, and time passes

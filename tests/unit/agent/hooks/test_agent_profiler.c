@@ -17,6 +17,7 @@ extern const struct cw_nccl_profiler_v5 ncclProfiler_v5, ncclProfiler_v6, ncclPr
 
 #define V5 ncclProfiler_v5
 #define EVENT_GROUP 1
+#define PROXY (1 << 3 | 1 << 4)
 
 static int mask;
 
@@ -103,7 +104,7 @@ Test(agent_profiler, knows_a_communicator_from_its_hash)
 	cr_assert_str_eq(a->name, "tp_group");
 	cr_assert(a->flags & CW_REC_COMM_PROFILER);
 	cr_assert_not(a->flags & CW_REC_COMM_NONBLOCKING);
-	cr_assert_eq(mask, 1 << 2 | 1 << 8 | 1 << 9 | 1 << 10);
+	cr_assert_eq(mask, 1 << 2 | 1 << 8 | 1 << 9 | 1 << 10 | PROXY);
 	b = of(open_comm(0x1234)); /* two shrinks of one parent collide in NCCL's hash */
 	cr_assert_eq(b->comm_id, a->comm_id);
 	cr_assert_eq(b->instance, 1);
@@ -234,7 +235,8 @@ Test(agent_profiler, leaves_other_events_alone)
 	for (unsigned bit = 0; bit < 32; bit++) {
 		uint64_t type = UINT64_C(1) << bit;
 
-		if (type == EVENT_GROUP || type == CW_NCCL_EVENT_P2P ||
+		if (type == EVENT_GROUP || type == CW_NCCL_EVENT_COLL ||
+		    type == CW_NCCL_EVENT_P2P || type == CW_NCCL_EVENT_PROXY_OP ||
 		    (type >= CW_NCCL_EVENT_GROUP_API && type <= CW_NCCL_EVENT_P2P_API))
 			continue;
 		cr_assert_null(start_event(context, (struct cw_nccl_event){ .type = type }));
@@ -258,12 +260,12 @@ Test(agent_profiler, version_4_tells_of_launches)
 	struct cw_rec_comm *rc;
 
 	cr_assert_eq(ncclProfiler_v4.init(&context, &mask, NULL, 9, 1, 4, 1, NULL), ncclSuccess);
-	cr_assert_eq(mask, 1 << 1 | 1 << 2);
+	cr_assert_eq(mask, 1 << 1 | 1 << 2 | PROXY);
 	rc = of(context);
 	event.type = 0xffffffffffffff00; /* only one byte of it was written */
 	event.type_v4 = CW_NCCL_EVENT_COLL;
 	ncclProfiler_v4.start_event(context, &handle, &event);
-	cr_assert_null(handle);
+	cr_assert_not_null(handle, "the parent of the proxy's ops");
 	cr_assert_eq(rc->coll_returned, 1);
 	cr_assert_eq(last(rc)->bytes, 64);
 	cr_assert_eq(last(rc)->root_or_peer, 2);
@@ -360,8 +362,9 @@ Test(agent_profiler, leaves_a_wrapped_communicator_to_the_wrapper)
 	inside = plugin_init_inside;
 	comm = init(1);
 	inside = NULL;
-	cr_assert_null(inner_context);
-	cr_assert_eq(mask, 0, "NCCL need not tell of anything");
+	cr_assert_eq(mask & PROXY, PROXY, "for the steps");
+	call(inner_context, NULL, "AllReduce", 1);
+	cr_assert_eq(entry(comm)->coll_entered, 0, "the wrapper records the calls");
 	cr_assert_eq(cw_record.header->comms_used, 1);
 	cr_assert_not(entry(comm)->flags & CW_REC_COMM_PROFILER);
 	open_comm(6); /* of another NCCL, after the first was made */
