@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of one process, read from its memory (python/reader/python_reader.h). The process
+ * Python stacks of one process, read from its memory (lib/python/reader/python_reader.h). The process
  * runs on meanwhile. The child opens the process's memory, confines itself, and only then parses
  * what it reads. The daemon reads the child's output and does not trust it.
  */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/durations.h"
+#include "daemon/process/durations.h"
 #include "model/op.h"
 #include "record/record_reader.h"
 

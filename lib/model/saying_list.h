@@ -105,9 +105,9 @@
 	X(waits_elsewhere, "OC", "waits in %1 on %2 while the others wait for it elsewhere") \
 	X(did_not_finish, "O", "did not finish %1, which others have completed") \
 	X(did_not_finish_call, "", "did not finish the call, which others have completed") \
-	X(left_out_calls, "", "left out calls that others posted the counterpart of") \
-	X(left_out_sends, "", "left out sends that others posted the counterpart of") \
-	X(left_out_receives, "", "left out receives that others posted the counterpart of") \
+	X(omitted_calls, "", "left out calls that others posted the counterpart of") \
+	X(omitted_sends, "", "left out sends that others posted the counterpart of") \
+	X(omitted_receives, "", "left out receives that others posted the counterpart of") \
 	X(sent_bytes, "NN", "sent %1 bytes as message #%2") \
 	X(received_bytes, "NN", "received %1 bytes as message #%2") \
 	X(other_message_sizes, "", "sends or receives messages of other sizes than its peer") \

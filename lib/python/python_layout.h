@@ -4,7 +4,7 @@
  * the same on all 64-bit machines. A version that is not in the table has no layout: we do not
  * guess. The agent compares a layout with a stack from the interpreter's own API before it uses it
  * (agent/python/call_stack_python.c). A reader from outside checks each object's type
- * (python/reader/python_reader.h).
+ * (lib/python/reader/python_reader.h).
  *
  * Pure; any thread; async-signal-safe.
  */

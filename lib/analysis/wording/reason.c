@@ -438,11 +438,11 @@ static void say_messages(const struct diagnosis *diag, uint32_t rank, struct cw_
 	bool is_of_pair = is_sender || c->members[f->receiver].rank == rank;
 
 	if (f->detail == CW_DETAIL_NOT_POSTED && !is_of_pair)
-		cw_say(clause, left_out_calls);
+		cw_say(clause, omitted_calls);
 	else if (f->detail == CW_DETAIL_NOT_POSTED && is_sender)
-		cw_say(clause, left_out_sends);
+		cw_say(clause, omitted_sends);
 	else if (f->detail == CW_DETAIL_NOT_POSTED)
-		cw_say(clause, left_out_receives);
+		cw_say(clause, omitted_receives);
 	else if (f->send && is_sender)
 		cw_say(clause, sent_bytes, arg_count(f->send->bytes), arg_count(f->send->p2p_seq));
 	else if (f->send && is_of_pair)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/wording/wording.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "analysis/wording/arg.h"
@@ -1060,6 +1061,7 @@ static void wording_of_alternative(const struct diagnosis *diag, struct cw_alter
 int wording_of_verdict(struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
+	bool is_incomplete = false;
 	int r = 0;
 
 	v->said = clause_of(diag);
@@ -1069,6 +1071,7 @@ int wording_of_verdict(struct diagnosis *diag)
 
 			reason_of_culprit(diag, c);
 			(void)cw_say_text(&c->said, c->reason, sizeof(c->reason));
+			is_incomplete = is_incomplete || c->said.is_incomplete;
 		}
 		for (uint32_t i = 0; i < v->n_alternatives; i++)
 			wording_of_alternative(diag, &v->alternatives[i]);
@@ -1078,5 +1081,5 @@ int wording_of_verdict(struct diagnosis *diag)
 		cw_say(&v->said, nothing_is_blocked);
 	}
 	(void)cw_say_text(&v->said, v->summary, sizeof(v->summary));
-	return r;
+	return r == 0 && (is_incomplete || v->said.is_incomplete) ? -ENOMEM : r;
 }

@@ -552,12 +552,15 @@ static int note_culprit(json_t *incident, json_t *culprit, const json_t *seen)
 	if (!bad && *where)
 		say_position(&summary, seen, where, who);
 	bad |= summary.is_incomplete;
-	if (!bad)
-		bad |= cw_said_set(incident, "summary", &summary, SUMMARY_BYTES);
-	if (!bad && is_stopped)
+	if (is_stopped)
 		bad |= json_object_set_new(culprit, "stopped", json_true());
-	if (!bad && *where)
+	if (*where)
 		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
+	bad |= bad ? 0 : cw_said_set(incident, "summary", &summary, SUMMARY_BYTES);
+	if (bad && is_stopped)
+		(void)json_object_del(culprit, "stopped");
+	if (bad && *where)
+		(void)json_object_del(culprit, "sits_in");
 	cw_arena_fini(&arena);
 	return bad ? -1 : 0;
 }

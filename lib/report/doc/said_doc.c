@@ -169,24 +169,33 @@ json_t *cw_said_doc(const struct cw_clause *clause)
 int cw_said_set(json_t *object, const char *key, const struct cw_clause *clause, size_t len)
 {
 	char text[CW_SAID_TEXT_MAX], said_key[64];
-	int bad = 0;
+	json_t *said = cw_said_doc(clause), *string;
 
+	(void)cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text));
 	(void)snprintf(said_key, sizeof(said_key), "%s" CW_SAID_SUFFIX, key);
-	bad |= json_object_set_new(
-		object, key,
-		cw_json_text(cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text))));
-	bad |= json_object_set_new(object, said_key, cw_said_doc(clause));
-	return bad ? -1 : 0;
+	string = cw_json_text(text);
+	/* Both or none: replacing a value of an object takes no memory. */
+	if (!said || !string) {
+		json_decref(said);
+		json_decref(string);
+		return -1;
+	}
+	if (json_object_set_new(object, said_key, said) < 0) {
+		json_decref(string);
+		return -1;
+	}
+	return json_object_set_new(object, key, string);
 }
 
 /* ---- reading ---- */
 
 static int read_clause(const json_t *list, unsigned depth, struct cw_clause *clause);
 
-static const char *kept(struct cw_arena *arena, const json_t *doc, const char *key)
+static const char *kept(struct cw_clause *clause, const json_t *doc, const char *key)
 {
-	const char *copy = cw_arena_strdup(arena, cw_json_str(doc, key, ""));
+	const char *copy = cw_arena_strdup(clause->arena, cw_json_str(doc, key, ""));
 
+	clause->is_incomplete = clause->is_incomplete || !copy;
 	return copy ? copy : "";
 }
 
@@ -313,7 +322,7 @@ static enum cw_arg_kind kind_of(char row, const json_t *doc)
 	return (enum cw_arg_kind)row;
 }
 
-static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_arena *arena,
+static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_clause *clause,
 		    struct cw_arg *arg)
 {
 	*arg = (struct cw_arg){ .kind = (uint8_t)kind_of(row, doc) };
@@ -321,14 +330,14 @@ static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_arena
 		return -EINVAL;
 	switch (arg->kind) {
 	case CW_ARG_RANKS:
-		return read_ranks(doc, arena, arg);
+		return read_ranks(doc, clause->arena, arg);
 	case CW_ARG_PROCESS:
 		arg->process.label = read_i32(doc, "rank", -1);
 		arg->process.pid = read_i32(doc, "pid", 0);
 		arg->process.own_pid = read_i32(doc, "own_pid", 0);
-		arg->process.host = kept(arena, doc, "host");
-		arg->process.pod = kept(arena, doc, "pod");
-		arg->process.pod_namespace = kept(arena, doc, "pod_namespace");
+		arg->process.host = kept(clause, doc, "host");
+		arg->process.pod = kept(clause, doc, "pod");
+		arg->process.pod_namespace = kept(clause, doc, "pod_namespace");
 		return 0;
 	case CW_ARG_CALL:
 		return read_call(doc, arg);
@@ -340,15 +349,15 @@ static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_arena
 		arg->duration.ns = cw_json_int(doc, "ns", 0);
 		return 0;
 	case CW_ARG_HOST:
-		arg->text = kept(arena, doc, "host");
+		arg->text = kept(clause, doc, "host");
 		return 0;
 	case CW_ARG_COMM:
 		arg->comm.id = read_u64(doc, "comm");
-		arg->comm.name = kept(arena, doc, "comm_name");
+		arg->comm.name = kept(clause, doc, "comm_name");
 		return 0;
 	case CW_ARG_ERROR:
 		arg->error.result = read_i32(doc, "result", 0);
-		arg->error.text = kept(arena, doc, "text");
+		arg->error.text = kept(clause, doc, "text");
 		return 0;
 	case CW_ARG_COUNT:
 		arg->count = read_u64(doc, "count");
@@ -371,10 +380,10 @@ static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_arena
 		arg->number = read_redop(doc);
 		return 0;
 	case CW_ARG_TEXT:
-		arg->text = kept(arena, doc, "text");
+		arg->text = kept(clause, doc, "text");
 		return 0;
 	default:
-		return read_nested(doc, depth, arena, arg);
+		return read_nested(doc, depth, clause->arena, arg);
 	}
 }
 
@@ -396,7 +405,7 @@ static int read_said(const json_t *doc, unsigned depth, struct cw_clause *clause
 	if (json_array_size(args) != strlen(rows))
 		return -ENOENT;
 	for (size_t i = 0; rows[i] && r == 0; i++)
-		r = read_arg(json_array_get(args, i), rows[i], depth, clause->arena, &list[i]);
+		r = read_arg(json_array_get(args, i), rows[i], depth, clause, &list[i]);
 	if (r == 0)
 		cw_clause_add(clause, (enum cw_saying)saying, list, (uint32_t)strlen(rows));
 	return r;

@@ -26,7 +26,8 @@ int cw_said_read(const json_t *list, struct cw_clause *clause);
 
 /*
  * Sets object[key] to the clause's text of at most len - 1 bytes, and object[key_said] to its
- * sayings. len is at most CW_SAID_TEXT_MAX. Returns 0 or -1 (out of memory), as jansson does.
+ * sayings. len is at most CW_SAID_TEXT_MAX. Returns 0 or -1 (out of memory), as jansson does. If
+ * the object had both keys, it keeps both values after a failure.
  */
 int cw_said_set(json_t *object, const char *key, const struct cw_clause *clause, size_t len);
 

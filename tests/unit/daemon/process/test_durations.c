@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "model/durations.h"
+#include "daemon/process/durations.h"
 
 static struct cw_durations d;
 

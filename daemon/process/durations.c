@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/durations.h"
+#include "daemon/process/durations.h"
 
 #define FIRST_NS_LOG2 6u /* 2^6 ns: clocks are too coarse for shorter durations */
 #define PER_DOUBLING_LOG2 2u
