@@ -2,6 +2,7 @@
 #include "proto/codec_map.h"
 
 #include "collwatch.pb-c.h"
+#include "model/cause.h"
 #include "model/facts.h"
 #include "record/record_layout.h"
 
@@ -175,7 +176,7 @@ MAP(member, C, collwatch__member__descriptor);
 
 #define C struct cw_msg_rank
 #define PB Collwatch__Rank
-static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT) };
+static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT) CW_CAUSE_FACTS(FACT) };
 MAP(rank, C, collwatch__rank__descriptor);
 #undef C
 #undef PB

@@ -135,6 +135,8 @@ struct cw_msg_member {
 struct cw_msg_rank {
 	CW_SAME_FACTS(rank_facts, CW_RANK_FACTS);
 	CW_RANK_FACTS(CW_SENT_FIELD)
+	CW_SAME_FACTS(cause_facts, CW_CAUSE_FACTS);
+	CW_CAUSE_FACTS(CW_SENT_FIELD)
 	const struct cw_msg_op *host_call; /* NULL = none */
 	struct cw_msg_member *members;
 	uint32_t n_members;

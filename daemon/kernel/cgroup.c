@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/text.h"
 
 /* Room for cgroup.events, which has two lines, or freezer.state, which has one word. */
 #define STATE_BYTES 128
@@ -149,17 +148,17 @@ bool cw_cgroup_is_frozen(int proc_fd)
 	return read_groups(proc_fd, groups, sizeof(groups)) && find_frozen(groups, &controller);
 }
 
-void cw_cgroup_say_frozen(int proc_fd, char *buf, size_t len)
+bool cw_cgroup_frozen(int proc_fd, char *ret_group, size_t len)
 {
 	char groups[PATH_MAX], group[PATH_MAX] = "";
 	const char *controller;
 
-	buf[0] = '\0';
 	if (!read_groups(proc_fd, groups, sizeof(groups)) || !find_frozen(groups, &controller))
-		return;
+		return false;
 	copy_group(groups, controller, group, sizeof(group));
 	for (char *c = group; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
-	cw_text_append(buf, len, "frozen with its control group%s%s", *group ? " " : "", group);
+	(void)snprintf(ret_group, len, "%s", group);
+	return true;
 }

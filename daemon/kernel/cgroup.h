@@ -26,7 +26,7 @@ int cw_cgroup_open(int proc_fd, const char *controller, const char *file);
 bool cw_cgroup_is_frozen(int proc_fd);
 
 /*
- * Writes "frozen with its control group /docker/4f1c", or "" if no group is frozen. Printable
- * ASCII.
+ * Like cw_cgroup_is_frozen(), and writes the path of the frozen group ("/docker/4f1c"), cut to len
+ * bytes. Printable ASCII; "" = not known.
  */
-void cw_cgroup_say_frozen(int proc_fd, char *buf, size_t len);
+bool cw_cgroup_frozen(int proc_fd, char *ret_group, size_t len);

@@ -6,15 +6,10 @@
  */
 #include "daemon/kernel/kernel_facts.h"
 
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "common/clock.h"
-#include "common/text.h"
-#include "model/death.h"
-#include "model/snapshot.h"
+#include "model/facts.h"
 
 /* The longest time from a request to end until the exit that it caused. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
@@ -29,62 +24,13 @@ int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_endin
 	return 0;
 }
 
-static void add_signal_name(char *buf, size_t len, int sig)
-{
-	const char *name = cw_signal_name(sig);
-
-	if (name)
-		cw_text_append(buf, len, "SIG%s", name);
-	else
-		cw_text_append(buf, len, "signal %d", sig);
-}
-
-void cw_kernel_facts_add_process(const struct cw_facts_signal *s, char *buf, size_t len)
-{
-	char name[CW_FACTS_COMM_BYTES + 1] = "", user[24] = "root";
-
-	for (size_t i = 0; i < sizeof(s->sender_comm) && s->sender_comm[i]; i++) {
-		char c = s->sender_comm[i];
-
-		name[i] = c < ' ' || c > '~' ? '?' : c;
-	}
-	if (s->sender_uid)
-		(void)snprintf(user, sizeof(user), "uid %" PRIu32, s->sender_uid);
-	if (s->sender_pid)
-		cw_text_append(buf, len, "%s (pid %" PRIu32 ", %s)", *name ? name : "a process",
-			       s->sender_pid, user);
-	else
-		cw_text_append(buf, len, "a process outside the daemon's container (%s, %s)", name,
-			       user);
-}
-
-static void add_sender(char *buf, size_t len, const struct cw_facts_signal *s)
-{
-	bool sender_exits = s->flags & CW_FACTS_SENDER_EXITS;
-
-	if (s->flags & CW_FACTS_SENDER_IS_INIT) {
-		cw_text_append(buf, len, " as pid 1 of its container ended: ");
-		cw_kernel_facts_add_process(s, buf, len);
-	} else if (sender_exits && !(s->flags & CW_FACTS_BY_SELF)) {
-		/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ended */
-		cw_text_append(buf, len, " as its parent or session leader ended: ");
-		cw_kernel_facts_add_process(s, buf, len);
-	} else if (s->flags & CW_FACTS_BY_KERNEL) {
-		cw_text_append(buf, len, " from the kernel");
-	} else if (s->flags & CW_FACTS_BY_SELF) {
-		cw_text_append(buf, len, " sent by its own pid");
-	} else {
-		cw_text_append(buf, len, " sent by ");
-		cw_kernel_facts_add_process(s, buf, len);
-	}
-}
-
 static enum cw_end_by sender_kind(const struct cw_facts_signal *s, int32_t *ret_sender)
 {
 	bool by_self = s->flags & CW_FACTS_BY_SELF;
 
 	if (s->flags & CW_FACTS_SENDER_IS_INIT)
 		return CW_END_BY_INIT;
+	/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ended */
 	if ((s->flags & CW_FACTS_SENDER_EXITS) && !by_self)
 		return CW_END_BY_PARENT;
 	if (s->flags & CW_FACTS_BY_KERNEL)
@@ -122,89 +68,73 @@ enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int3
 						   : CW_END_BY_UNKNOWN;
 }
 
-static void add_pages(char *buf, size_t len, uint64_t pages, int64_t page_bytes)
+/* A process chooses its own name. */
+static void copy_command(const struct cw_facts_signal *s, char ret[CW_CAUSE_COMMAND_BYTES])
 {
-	double mib = (double)pages * (double)page_bytes / (1 << 20);
+	size_t n = 0;
 
-	if (mib < 1024)
-		cw_text_append(buf, len, "%.0f MiB", mib);
-	else
-		cw_text_append(buf, len, "%.2f GiB", mib / 1024);
-}
+	for (; n < sizeof(s->sender_comm) && s->sender_comm[n]; n++) {
+		char c = s->sender_comm[n];
 
-/*
- * True if the group was at its limit. The kernel kills when it cannot get the last pages, so we
- * accept a hundredth less.
- */
-static bool is_at_limit(const struct cw_facts_process *f)
-{
-	return f->group_limit_pages &&
-	       f->group_usage_pages >= f->group_limit_pages - f->group_limit_pages / 100;
-}
-
-static void say_oom(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
-{
-	cw_text_append(buf, len, "OOM-killed");
-	if (f->rss_pages <= 0)
-		return;
-	cw_text_append(buf, len, " (");
-	if (is_at_limit(f)) {
-		cw_text_append(buf, len, "cgroup limit of ");
-		add_pages(buf, len, f->group_limit_pages, page_bytes);
-		cw_text_append(buf, len, " reached, ");
+		ret[n] = c < ' ' || c > '~' ? '?' : c;
 	}
-	add_pages(buf, len, (uint64_t)f->rss_pages, page_bytes);
-	cw_text_append(buf, len, " resident");
-	if (f->group_limit_pages && !is_at_limit(f)) {
-		cw_text_append(buf, len, ", its cgroup at ");
-		add_pages(buf, len, f->group_usage_pages, page_bytes);
-		cw_text_append(buf, len, " of ");
-		add_pages(buf, len, f->group_limit_pages, page_bytes);
-	}
-	cw_text_append(buf, len, ")");
+	ret[n] = '\0';
 }
 
-static bool by_itself(const struct cw_facts_process *f, int sig)
+void cw_kernel_facts_set_process(const struct cw_facts_signal *s, struct cw_cause *cause)
 {
-	return f->fatal.sig == sig && (f->fatal.flags & CW_FACTS_BY_SELF) &&
-	       !(f->fatal.flags & (CW_FACTS_SENDER_IS_INIT | CW_FACTS_BY_KERNEL));
+	cause->facts.cause_pid = (int32_t)s->sender_pid;
+	cause->facts.cause_uid = s->sender_uid;
+	copy_command(s, cause->command);
 }
 
-static void say_end(const struct cw_facts_process *f, int64_t page_bytes, char *buf, size_t len)
+static void set_signal(const struct cw_facts_signal *s, struct cw_cause *cause)
+{
+	int32_t sender = 0; /* not needed: the cause names it in each case */
+
+	cause->facts.cause_signal = s->sig;
+	cause->facts.cause_by = sender_kind(s, &sender);
+	if (cause->facts.cause_by != CW_END_BY_ITSELF && cause->facts.cause_by != CW_END_BY_KERNEL)
+		cw_kernel_facts_set_process(s, cause);
+}
+
+static void set_oom(const struct cw_facts_process *f, uint64_t page_bytes, struct cw_cause *cause)
+{
+	cause->facts.cause_kind = CW_CAUSE_OOM_KILLED;
+	cause->facts.cause_by = CW_END_BY_KERNEL;
+	cause->facts.cause_resident = f->rss_pages > 0 ? (uint64_t)f->rss_pages * page_bytes : 0;
+	cause->facts.cause_group_bytes = f->group_usage_pages * page_bytes;
+	cause->facts.cause_group_limit = f->group_limit_pages * page_bytes;
+}
+
+static void set_end(const struct cw_facts_process *f, uint64_t page_bytes, struct cw_cause *cause)
 {
 	struct cw_ending end = cw_ending_of_status(f->status);
 
-	if (end.liveness == CW_LIVE_KILLED) {
-		if (f->is_oom_victim && end.term_signal == SIGKILL) {
-			say_oom(f, page_bytes, buf, len);
-			return;
-		}
-		cw_text_append(buf, len,
-			       by_itself(f, end.term_signal) ? "killed itself (" : "killed by ");
-		add_signal_name(buf, len, end.term_signal);
+	if (end.liveness != CW_LIVE_KILLED) {
+		cause->facts.cause_kind = was_asked(f) ? CW_CAUSE_ASKED : CW_CAUSE_EXITED;
+		if (was_asked(f))
+			set_signal(&f->asked, cause);
+	} else if (f->is_oom_victim && end.term_signal == SIGKILL) {
+		set_oom(f, page_bytes, cause);
+	} else {
+		cause->facts.cause_kind = CW_CAUSE_KILLED;
+		cause->facts.cause_signal = end.term_signal;
 		if (f->fatal.sig == end.term_signal)
-			add_sender(buf, len, &f->fatal);
-		if (by_itself(f, end.term_signal))
-			cw_text_append(buf, len, ")");
-		return;
-	}
-	cw_text_append(buf, len, "exited with status %d", end.exit_code);
-	if (was_asked(f)) {
-		cw_text_append(buf, len, " after ");
-		add_signal_name(buf, len, f->asked.sig);
-		add_sender(buf, len, &f->asked);
+			set_signal(&f->fatal, cause);
 	}
 }
 
-void cw_kernel_facts_say(const struct cw_facts_process *facts, bool is_stopped, int64_t page_bytes,
-			 char *buf, size_t len)
+struct cw_cause cw_kernel_facts_cause(const struct cw_facts_process *facts, bool is_stopped,
+				      uint64_t page_bytes)
 {
-	buf[0] = '\0';
+	struct cw_cause cause = { 0 };
+
 	if (facts->ended_ns) {
-		say_end(facts, page_bytes, buf, len);
+		set_end(facts, page_bytes, &cause);
 	} else if (is_stopped && facts->stop.sig) {
-		cw_text_append(buf, len, "stopped by ");
-		add_signal_name(buf, len, facts->stop.sig);
-		add_sender(buf, len, &facts->stop);
+		cause.facts.cause_kind = CW_CAUSE_STOPPED;
+		set_signal(&facts->stop, &cause);
 	}
+	return cause;
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interprets the kernel's notes about a process (bpf/process_facts.h): how it ended, and a sentence
- * that names the cause. We claim no more than the notes show: a signal that does not match the exit
- * status was not the cause.
+ * Interprets the kernel's notes about a process (bpf/process_facts.h): how it ended, and the cause.
+ * We claim no more than the notes show: a signal that does not match the exit status was not the
+ * cause.
  *
  * Any thread; nothing blocks.
  */
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/process_facts.h"
 #include "daemon/kernel/liveness.h"
+#include "model/cause.h"
 #include "model/facts.h"
-
-#define CW_CAUSE_BYTES 160
 
 /* Decodes how the process ended. CW_LIVENESS_AGAIN: the kernel has not noted an end. */
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret);
@@ -30,14 +29,12 @@ int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64
 /* Names the party that ended the process. *ret_sender is a pid, or 0. */
 enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 
-/* Appends the sender, as in "python3 (pid 4242, uid 1000)". The process itself chooses the name. */
-void cw_kernel_facts_add_process(const struct cw_facts_signal *s, char *buf, size_t len);
+/* Sets the process that sent the signal in *cause: its pid, user and name, as printable ASCII. */
+void cw_kernel_facts_set_process(const struct cw_facts_signal *s, struct cw_cause *cause);
 
 /*
- * Explains the process's state in words that continue "rank 4 was": "killed by SIGKILL sent by pid
- * 4242 (python3, uid 1000)", "exited with status 1", "stopped by SIGSTOP …". is_stopped: the
- * process lives and is stopped. page_bytes is this machine's page size. buf has CW_CAUSE_BYTES. The
- * text is printable ASCII, and empty if there is nothing to say.
+ * Explains the process's state. is_stopped: the process lives and is stopped. page_bytes is this
+ * machine's page size. The kind is CW_CAUSE_UNKNOWN if there is nothing to say.
  */
-void cw_kernel_facts_say(const struct cw_facts_process *facts, bool is_stopped, int64_t page_bytes,
-			 char *buf, size_t len);
+struct cw_cause cw_kernel_facts_cause(const struct cw_facts_process *facts, bool is_stopped,
+				      uint64_t page_bytes);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/kernel/tracer.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/text.h"
 #include "daemon/kernel/kernel_facts.h"
 #include "daemon/kernel/procstat.h"
 
@@ -27,18 +25,19 @@ static bool look_at_tracer(pid_t pid, struct cw_facts_signal *ret)
 	return true;
 }
 
-void cw_tracer_say(int proc_fd, char *buf, size_t len)
+bool cw_tracer_find(int proc_fd, struct cw_cause *ret)
 {
 	struct cw_facts_signal who;
+	struct cw_cause cause = { .facts.cause_kind = CW_CAUSE_TRACED };
 	pid_t pid;
 
-	buf[0] = '\0';
 	if (cw_procstat_tracer(proc_fd, &pid) < 0)
-		return;
-	if (!look_at_tracer(pid, &who)) {
-		cw_text_append(buf, len, "held by a debugger (pid %d)", (int)pid);
-		return;
+		return false;
+	cause.facts.cause_pid = (int32_t)pid;
+	if (look_at_tracer(pid, &who)) {
+		cause.facts.cause_by = CW_END_BY_PROCESS;
+		cw_kernel_facts_set_process(&who, &cause);
 	}
-	cw_text_append(buf, len, "held by ");
-	cw_kernel_facts_add_process(&who, buf, len);
+	*ret = cause;
+	return true;
 }

@@ -7,11 +7,13 @@
  */
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
+
+#include "model/cause.h"
 
 /*
- * Writes the tracer, as in "held by gdb (pid 4242, root)", of the process whose /proc directory is
- * proc_fd. "" = the kernel shows no tracer: there is none, or it is outside of the daemon's pid
- * namespace.
+ * Finds the tracer of the process whose /proc directory is proc_fd: CW_CAUSE_TRACED with its pid,
+ * and with CW_END_BY_PROCESS, its user and its name if we may see it. False if the kernel shows no
+ * tracer: there is none, or it is outside of the daemon's pid namespace.
  */
-void cw_tracer_say(int proc_fd, char *buf, size_t len);
+bool cw_tracer_find(int proc_fd, struct cw_cause *ret);

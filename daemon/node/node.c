@@ -352,10 +352,13 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 /* Logs the stop at once, because the leader may take longer to alert. */
 static void say_stopped(const struct cw_process *p)
 {
+	char cause[CW_CAUSE_BYTES];
+
+	cw_process_format_cause(p, cause);
 	/* A stack capture traces a rank for an instant. We do not log that. */
-	if (p->liveness != CW_LIVE_TRACED && *p->cause)
+	if (p->liveness != CW_LIVE_TRACED && *cause)
 		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
-			   (int)cw_record_header(p->record)->rank_label, p->cause);
+			   (int)cw_record_header(p->record)->rank_label, cause);
 }
 
 /* Reads as many processes as the budget allows. The next tick continues after them. */
@@ -421,14 +424,16 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static void end_process(struct cw_node *node, struct cw_process *p, const struct cw_ending *end)
 {
 	int64_t now_ns = now_of(node);
+	char cause[CW_CAUSE_BYTES];
 
 	p->ops.sampled_ns = 0; /* count all ops now */
 	(void)sample(node, p); /* take the last ops */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
+	cw_process_format_cause(p, cause);
 	log_debug("rank process pid=%d of job=%s ended: code %d signal %d %s",
-		  (int)cw_process_pid(p), p->label, end->exit_code, end->term_signal, p->cause);
+		  (int)cw_process_pid(p), p->label, end->exit_code, end->term_signal, cause);
 	hurry(node, p);
 }
 

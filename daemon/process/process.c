@@ -21,7 +21,6 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/pidfd.h"
-#include "common/text.h"
 #include "daemon/kernel/cgroup.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/kernel/tracer.h"
@@ -236,10 +235,16 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 					    : 0,
 		.host_activity_by = p->host_activity.by,
 		.command = p->command,
-		.cause = p->cause,
+		.cause = &p->cause,
 		.end_by = p->end_by,
 		.end_sender = p->end_sender,
 	};
+}
+
+void cw_process_format_cause(const struct cw_process *p, char buf[CW_CAUSE_BYTES])
+{
+	cw_cause_text(&p->cause.facts, p->cause.command, p->cause.group, p->end.exit_code, buf,
+		      CW_CAUSE_BYTES);
 }
 
 void cw_process_take_record(struct cw_process *p, struct cw_process *from)
@@ -315,50 +320,52 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 		p->ending_ns = now_ns - age_ns;
 	p->end_by = cw_kernel_facts_end_by(&facts, &p->end_sender);
 	p->is_oom_killed = facts.is_oom_victim && ret->term_signal == SIGKILL;
-	cw_kernel_facts_say(&facts, false, sysconf(_SC_PAGESIZE), p->cause, sizeof(p->cause));
+	p->cause = cw_kernel_facts_cause(&facts, false, (uint64_t)sysconf(_SC_PAGESIZE));
 	return 0;
 }
 
 /*
- * Describes a stop by the process's own agent, at the user's request. False if another party
+ * Notes a stop by the process's own agent, at the user's request. False if another party
  * stopped the process.
  */
-static bool say_own_stop(struct cw_process *p)
+static bool note_own_stop(struct cw_process *p)
 {
-	static const char *const what[CW_REC_STOP__MAX] = {
-		[CW_REC_STOP_NONFINITE] = "NaN or Inf",
-		[CW_REC_STOP_HEADROOM] = "numbers about to leave their type",
+	static const uint32_t kinds[CW_REC_STOP__MAX] = {
+		[CW_REC_STOP_NONFINITE] = CW_CAUSE_STOPPED_NONFINITE,
+		[CW_REC_STOP_HEADROOM] = CW_CAUSE_STOPPED_HEADROOM,
 	};
 	struct cw_rec_summary s;
 	enum cw_rec_stop why = cw_record_stopped(p->record, &s);
 
 	if (why == CW_REC_STOP_NONE)
 		return false;
-	cw_text_append(p->cause, sizeof(p->cause), "stopped by collwatch at %s (COLLWATCH_STOP_AT)",
-		       what[why]);
-	if (s.publish)
-		cw_text_append(p->cause, sizeof(p->cause), ", %s %s #%" PRIu64,
-			       s.is_output ? "out of" : "fed into", cw_op_kind_name(s.kind), s.seq);
+	p->cause.facts.cause_kind = kinds[why];
+	if (s.publish) {
+		p->cause.facts.cause_op_kind = s.kind;
+		p->cause.facts.cause_is_output = s.is_output;
+		p->cause.facts.cause_op_seq = s.seq;
+	}
 	return true;
 }
 
 /*
- * Describes what holds the process. We ask in the order of cw_rank_held_by(): if there are two
+ * Notes what holds the process. We ask in the order of cw_rank_held_by(): if there are two
  * holds, we name the one that the user has to lift first.
  */
-static void say_hold(struct cw_process *p)
+static void note_hold(struct cw_process *p)
 {
 	struct cw_facts_process facts;
 
-	p->cause[0] = '\0';
-	if (p->host_activity.is_frozen)
-		cw_cgroup_say_frozen(p->proc_fd, p->cause, sizeof(p->cause));
-	else if (p->liveness == CW_LIVE_TRACED)
-		cw_tracer_say(p->proc_fd, p->cause, sizeof(p->cause));
-	else if (p->liveness == CW_LIVE_STOPPED && !say_own_stop(p) &&
-		 cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0)
-		cw_kernel_facts_say(&facts, true, sysconf(_SC_PAGESIZE), p->cause,
-				    sizeof(p->cause));
+	p->cause = (struct cw_cause){ 0 };
+	if (p->host_activity.is_frozen) {
+		if (cw_cgroup_frozen(p->proc_fd, p->cause.group, sizeof(p->cause.group)))
+			p->cause.facts.cause_kind = CW_CAUSE_FROZEN;
+	} else if (p->liveness == CW_LIVE_TRACED) {
+		(void)cw_tracer_find(p->proc_fd, &p->cause); /* without one, the cause is unknown */
+	} else if (p->liveness == CW_LIVE_STOPPED && !note_own_stop(p) &&
+		   cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0) {
+		p->cause = cw_kernel_facts_cause(&facts, true, (uint64_t)sysconf(_SC_PAGESIZE));
+	}
 }
 
 /* The limit of threads inside NCCL calls. A rank calls NCCL from one or two threads. */
@@ -419,7 +426,7 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	 * another tracer may have followed.
 	 */
 	if (has_changed || liveness == CW_LIVE_TRACED)
-		say_hold(p);
+		note_hold(p);
 	return has_changed;
 }
 
@@ -438,7 +445,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
 	if (!p->has_kernel_end) {
-		p->cause[0] = '\0'; /* the cause described a stop */
+		p->cause = (struct cw_cause){ 0 }; /* it was that of a stop */
 		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
 				   cw_oom_has_killed(&p->oom, now_ns);
 	}

@@ -95,7 +95,7 @@ struct cw_process {
 	struct cw_oom oom;
 	struct cw_kernel_events *kernel; /* set while the process lives and is watched; borrowed */
 	bool has_kernel_end;             /* the kernel's notes give its end and the cause */
-	char cause[CW_CAUSE_BYTES];      /* cause of its state, from the kernel; empty = unknown */
+	struct cw_cause cause;           /* of its death or stop */
 	uint32_t end_by;                 /* enum cw_end_by; valid if has_kernel_end */
 	int32_t end_sender;
 	struct cw_host_activity host_activity;
@@ -154,6 +154,8 @@ bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
  * time.
  */
 struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_ns, int64_t held_ns);
+/* Writes the cause of its death or stop for people; "" = unknown. */
+void cw_process_format_cause(const struct cw_process *p, char buf[CW_CAUSE_BYTES]);
 
 static inline pid_t cw_process_pid(const struct cw_process *p)
 {

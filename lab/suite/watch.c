@@ -189,7 +189,8 @@ static void publish_crowd(const struct watch *w, struct network_node *n)
 				    .liveness = CW_LIVE_ALIVE,
 				    .command = "sweep.py",
 				    .host_activity_by = "",
-				    .cause = "",
+				    .cause_command = "",
+				    .cause_group = "",
 				    .nonfinite_input = "" };
 	char label[32];
 

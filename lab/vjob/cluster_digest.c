@@ -157,7 +157,8 @@ static void make_rank(const struct cluster *c, const struct rank *r, struct cw_a
 		.host_activity_by = v->host_activity_by ? v->host_activity_by : "",
 		.host_wait = v->host_wait,
 		.job_timeout_ns = (uint64_t)c->s->job_timeout_ns,
-		.cause = "",
+		.cause_command = "",
+		.cause_group = "",
 		.nonfinite_input = "",
 		.members = cw_or_exit(
 			cw_arena_new_array(arena, struct cw_msg_member, c->s->n_families)),

@@ -13,6 +13,7 @@
 
 #include "digest/nonfinite_input.h"
 #include "digest/sampler.h"
+#include "model/cause.h"
 #include "model/death.h"
 #include "record/record_reader.h"
 
@@ -43,9 +44,10 @@ struct cw_digest_rank {
 	uint32_t host_wait;           /* enum cw_host_wait */
 	int64_t host_activity_ns;     /* 0 = not known */
 	const char *host_activity_by; /* NULL = "" */
-	const char *command, *cause;
-	uint32_t end_by;    /* enum cw_end_by */
-	int32_t end_sender; /* a pid; 0 = none known */
+	const char *command;
+	const struct cw_cause *cause; /* of its death or stop; NULL = unknown */
+	uint32_t end_by;              /* enum cw_end_by */
+	int32_t end_sender;           /* a pid; 0 = none known */
 };
 
 static inline bool cw_digest_rank_is_dead(const struct cw_digest_rank *p)

@@ -17,9 +17,9 @@
 #include "common/cleanup.h"
 #include "leader/incident/incident_journal.h"
 #include "leader/postmortem_doc.h"
+#include "model/cause.h"
 #include "model/death.h"
 #include "model/nccl_result.h"
-#include "report/cause.h"
 
 /* Stands in place of the number of calls in the id. No real count gets this high. */
 #define POSTMORTEM_SEQ UINT64_MAX
@@ -513,7 +513,8 @@ static void say_cancelled(struct cw_postmortem *postmortem, const struct cw_post
 
 	cw_postmortem_format_end(&deaths[postmortem->first.earliest], how, sizeof(how));
 	(void)snprintf(postmortem->cancelled, sizeof(postmortem->cancelled), "rank %d %s%s",
-		       r->rank, cw_cause_verb(r->cause), r->cause && *r->cause ? r->cause : how);
+		       r->rank, cw_cause_verb(r->cause_kind, r->cause_by),
+		       r->cause && *r->cause ? r->cause : how);
 }
 
 static bool has_unalerted_wrong_data(const struct cw_postmortem_input *input)

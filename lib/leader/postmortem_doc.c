@@ -13,8 +13,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "model/cause.h"
 #include "model/rankset.h"
-#include "report/cause.h"
 #include "report/json_util.h"
 #include "report/process_doc.h"
 
@@ -142,6 +142,7 @@ static json_t *end_doc(const struct cw_postmortem_facts *facts, uint32_t index)
 	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_postmortem_kind(death)]));
 	bad |= json_object_set_new(doc, "cause",
 				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
+	bad |= cw_process_doc_add_cause(doc, r);
 	bad |= json_object_set_new(doc, "first", json_boolean(facts->is_first[index]));
 	bad |= json_object_set_new(doc, "ended", wall(facts, death->ended_ns));
 	bad |= json_object_set_new(doc, "ended_ns",
@@ -518,11 +519,12 @@ static json_t *notes_doc(const struct cw_postmortem_facts *facts)
 /* Appends "it was killed by SIGKILL sent by …". Uses the kernel's facts if there are any. */
 static void add_how(const struct cw_postmortem_facts *facts, uint32_t i, char *buf, size_t len)
 {
-	const char *cause = rank_of(facts, i)->cause;
+	const struct cw_snap_rank *r = rank_of(facts, i);
 	char how[96];
 
 	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	cw_text_append(buf, len, "it %s%s", cw_cause_verb(cause), cause && *cause ? cause : how);
+	cw_text_append(buf, len, "it %s%s", cw_cause_verb(r->cause_kind, r->cause_by),
+		       r->cause && *r->cause ? r->cause : how);
 }
 
 static uint32_t n_dead(const struct cw_postmortem_facts *facts)
@@ -616,13 +618,13 @@ static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_
 static void say_cancelled(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
 	uint32_t i = facts->first->earliest;
-	const char *cause = rank_of(facts, i)->cause;
+	const struct cw_snap_rank *r = rank_of(facts, i);
 	char how[96];
 
 	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s",
-		       rank_of(facts, i)->rank, node_of(facts, i), cw_cause_verb(cause),
-		       cause && *cause ? cause : how);
+	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", r->rank,
+		       node_of(facts, i), cw_cause_verb(r->cause_kind, r->cause_by),
+		       r->cause && *r->cause ? r->cause : how);
 }
 
 static enum cw_class class_of(const struct cw_postmortem_facts *facts)

@@ -115,11 +115,14 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 {
 	const struct cw_msg_rank *from = cw_job_digests_rank(b->in->digests, ref);
 	int64_t at_ns = b->in->digests->nodes[ref->node].received_ns;
-	struct cw_snap_rank rank = { .rank_facts = from->rank_facts }, *to = &rank;
+	struct cw_snap_rank rank = { .rank_facts = from->rank_facts,
+				     .cause_facts = from->cause_facts },
+			    *to = &rank;
 	uint32_t index;
 	int r;
 
 	CW_RANK_FACTS(CW_FROM_AGES)
+	CW_CAUSE_FACTS(CW_FROM_AGES)
 	rank.rank = label_of(from);
 	if (from->host_call)
 		rank.host_call = cw_ages_to_op(from->host_call, at_ns);

@@ -143,7 +143,7 @@
 	X(SAME, uint64_t, dropped, 18, uint64, U64, 0, "", "0.1.0", "what its record had no place for; more than 0 lowers confidence") \
 	X(TEXT, const char *, host_activity_by, 23, string, TEXT, 0, "", "0.1.0", "what moved last: cpu, io, child, …") \
 	X(TEXT, const char *, command, 19, string, TEXT, 0, "", "0.1.0", "its command line") \
-	X(TEXT, const char *, cause, 24, string, TEXT, 0, "", "0.1.0", "of its death or stop, in the kernel's words, to follow \"was\"") \
+	X(KEPT, const char *, cause, 0, none, TEXT, 0, "", "0.1.0", "the facts about its death or stop as a text, to follow \"was\"") \
 	X(SAME, uint32_t, end_by, 27, uint32, U32, CW_END_BY__MAX - 1, "", "0.1.0", "of a dead one: enum cw_end_by") \
 	X(SAME, int32_t, end_sender, 28, sint32, I32, 0, "", "0.1.0", "of a dead one: pid, as its daemon sees it, of whoever sent it the signal; 0 = none known") \
 	X(TEXT, const char *, nonfinite_input, 25, string, TEXT, 0, "", "0.1.0", "the first NaN or infinity it fed into an op, for people") \
@@ -160,6 +160,22 @@
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")
+
+/* Why a rank died or stands still (model/cause.h). They follow the other facts about the rank. */
+#define CW_CAUSE_FACTS(X) \
+	X(SAME, uint32_t, cause_kind, 38, uint32, U32, CW_CAUSE__MAX - 1, "", "0.2.0", "enum cw_cause_kind") \
+	X(SAME, uint32_t, cause_by, 39, uint32, U32, CW_END_BY__MAX - 1, "", "0.2.0", "the sender of the signal, or the holder: enum cw_end_by") \
+	X(SAME, int32_t, cause_signal, 40, sint32, I32, 0, "", "0.2.0", "the signal; 0 = none") \
+	X(SAME, int32_t, cause_pid, 41, sint32, I32, 0, "", "0.2.0", "of the process that sent the signal or holds it, as its daemon sees it; 0 = not known") \
+	X(SAME, uint32_t, cause_uid, 42, uint32, U32, 0, "", "0.2.0", "user of that process") \
+	X(TEXT, const char *, cause_command, 24, string, TEXT, 0, "", "0.2.0", "the name that this process chose") \
+	X(TEXT, const char *, cause_group, 43, string, TEXT, 0, "", "0.2.0", "the frozen control group") \
+	X(SAME, uint64_t, cause_resident, 44, uint64, U64, 0, "bytes", "0.2.0", "resident when memory ran out; 0 = not known") \
+	X(SAME, uint64_t, cause_group_bytes, 45, uint64, U64, 0, "bytes", "0.2.0", "used then by the control group that was nearest to its limit") \
+	X(SAME, uint64_t, cause_group_limit, 46, uint64, U64, 0, "bytes", "0.2.0", "limit of that group; 0 = no group has one") \
+	X(SAME, uint32_t, cause_op_kind, 47, uint32, U32, 0, "", "0.2.0", "of the op whose tensor made the agent stop it: enum cw_op_kind") \
+	X(SAME, uint32_t, cause_is_output, 48, uint32, U32, 0, "", "0.2.0", "not 0: that tensor is a result of the op") \
+	X(SAME, uint64_t, cause_op_seq, 49, uint64, U64, 0, "", "0.2.0", "coll_seq or p2p_seq of that op")
 /* clang-format on */
 
 /*
@@ -217,6 +233,10 @@ struct cw_member_facts {
 
 struct cw_rank_facts {
 	CW_RANK_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_cause_facts {
+	CW_CAUSE_FACTS(CW_SAME_FIELD)
 };
 
 /* All code uses these two structs, except that a flight record has its own. */

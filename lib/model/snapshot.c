@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "model/arena.h"
+#include "model/cause.h"
 #include "model/signature.h"
 
 /*
@@ -234,6 +235,16 @@ int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *r
 	return 0;
 }
 
+/* False if we ran out of memory. */
+static bool own_cause(struct cw_snapshot *snap, struct cw_snap_rank *to)
+{
+	char text[CW_CAUSE_BYTES];
+
+	cw_cause_text(&to->cause_facts, to->cause_command, to->cause_group, to->exit_code, text,
+		      sizeof(text));
+	return copy_text(snap, *text ? text : to->cause, &to->cause);
+}
+
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index)
 {
@@ -248,6 +259,8 @@ int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *ra
 		return -ENOMEM;
 	snap->ranks = ranks;
 	CW_RANK_FACTS(OWN)
+	CW_CAUSE_FACTS(OWN)
+	ok = own_cause(snap, to) && ok;
 	if (!ok)
 		return -ENOMEM;
 	sanitise_ops(&copy.host_call, 1);

@@ -54,6 +54,8 @@ struct cw_snap_node {
 struct cw_snap_rank {
 	CW_SAME_FACTS(rank_facts, CW_RANK_FACTS);
 	CW_RANK_FACTS(CW_KEPT_FIELD)
+	CW_SAME_FACTS(cause_facts, CW_CAUSE_FACTS);
+	CW_CAUSE_FACTS(CW_KEPT_FIELD)
 	struct cw_op host_call; /* CW_OP_NONE as its kind = no such call */
 };
 
@@ -173,7 +175,10 @@ int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
  */
 int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
-/* Copies *rank with its texts. */
+/*
+ * Copies *rank with its texts. If the facts about its death or stop are known, `cause` becomes
+ * their text (model/cause.h).
+ */
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index);
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/process_doc.h"
 
+#include "model/cause.h"
 #include "model/snapshot.h"
 #include "report/json_util.h"
 
@@ -31,5 +32,23 @@ int cw_process_doc_add_state(json_t *doc, const struct cw_snap_rank *rank)
 		bad |= add_text(doc, "end_by", cw_end_by_name(rank->end_by));
 	if (rank->liveness == CW_LIVE_KILLED)
 		bad |= json_object_set_new(doc, "term_signal", json_integer(rank->term_signal));
+	bad |= cw_process_doc_add_cause(doc, rank);
 	return bad;
+}
+
+int cw_process_doc_add_cause(json_t *doc, const struct cw_snap_rank *rank)
+{
+	int bad = 0;
+
+	bad |= add_text(doc, "cause_kind", cw_cause_kind_name(rank->cause_kind));
+	bad |= add_text(doc, "cause_by", cw_end_by_name(rank->cause_by));
+	return bad;
+}
+
+const char *cw_process_doc_verb(const json_t *doc)
+{
+	enum cw_cause_kind kind = cw_cause_kind_from_name(cw_json_str(doc, "cause_kind", ""));
+	enum cw_end_by by = cw_end_by_from_name(cw_json_str(doc, "cause_by", ""));
+
+	return cw_cause_verb(kind, by);
 }

@@ -207,7 +207,8 @@ static void speak(struct bench *b, unsigned node)
 			.command = "python3 train.py --config large.yaml",
 			.host_activity_by = "nccl",
 			.host_activity_age_ns = b->hang_seq ? hung_for_ns(b) : 0,
-			.cause = "",
+			.cause_command = "",
+			.cause_group = "",
 			.members = members[r],
 			.n_members = b->n_comms,
 		};

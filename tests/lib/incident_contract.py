@@ -50,6 +50,8 @@ SET = matches(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 ID = matches("0x[0-9a-f]{1,16}")
 TIME = matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 END_BY = ("nobody", "itself", "process", "outside", "kernel", "parent", "init")
+CAUSE = {"cause_kind?": ("exited", "asked", "killed", "oom_killed", "stopped", "traced", "frozen",
+                          "stopped_nonfinite", "stopped_headroom"), "cause_by?": END_BY}
 # An argument of a saying has the keys of its kind.
 SAID = Named("said", None)
 ARG = {"ranks?": (None, SET), "count?": count, "is_rest?": (True,), "rank?": number, "host?": str,
@@ -61,7 +63,8 @@ ARG = {"ranks?": (None, SET), "count?": count, "is_rest?": (True,), "rank?": num
 SAID.contract = [{"saying": text, "args": [ARG]}]
 CULPRIT = {"rank": number, "host": str, "pid": number, "pod?": text, "pod_namespace?": text,
            "container?": text, "own_pid?": number, "reason": text, "reason_said": SAID,
-           "host_wait?": ("lock", "gil", "queue", "socket", "tty", "storage"), "end_by?": END_BY, "term_signal?": number, "sits_in?": text,
+           "host_wait?": ("lock", "gil", "queue", "socket", "tty", "storage"), "end_by?": END_BY, "term_signal?": number,
+           **CAUSE, "sits_in?": text,
            "stopped?": (True,), "kernel?": text}
 OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
       "peer": (None, number), "stack?": [text]}

@@ -2,7 +2,7 @@
 """The promises of docs/schemas.md on a collwatch.postmortem/1 document, written as
 incident_contract.py is."""
 
-from incident_contract import (CLASSES, ID, SET, TIME, count, differences, matches, number, ranks_of,
+from incident_contract import (CAUSE, CLASSES, ID, SET, TIME, count, differences, matches, number, ranks_of,
                                text)
 
 SECONDS = (int, float)
@@ -12,7 +12,7 @@ CALL = {"comm": ID, "comm_name": str, "kind": text, "coll_seq": count, "dtype": 
         "done": bool, "entered": (None, TIME)}
 END = {"rank": number, "host": text, "pid": number, "pod?": text, "pod_namespace?": text,
        "container?": text, "own_pid?": number, "how": text,
-       "kind": ("own", "killed", "reaction", "asked", "none", "alive"), "cause": (None, text),
+       "kind": ("own", "killed", "reaction", "asked", "none", "alive"), "cause": (None, text), **CAUSE,
        "first": bool, "ended": (None, TIME), "ended_ns": (None, number),
        "after_s": (None, int, float), "unsure_s": SECONDS}
 POSTMORTEM = {

@@ -163,6 +163,7 @@ static int fill_company(const struct view *view, struct cw_arena *arena, uint32_
 	rank->liveness = CW_LIVE_ALIVE;
 	rank->exit_code = rank->term_signal = 0;
 	rank->end_by = rank->end_sender = 0;
+	rank->cause_facts = (struct cw_cause_facts){ 0 };
 	rank->flags = CW_RANKF_HAS_RECORD | CW_RANKF_BEATING;
 	rank->ended_age_ns = rank->host_activity_age_ns = rank->sampled_age_ns = 0;
 	rank->host_activity_by = "cpu";

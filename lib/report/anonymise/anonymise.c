@@ -474,6 +474,8 @@ static const struct field {
 	{ "comm_name", RULE_LABEL, "comm", NULL },
 	{ "group", RULE_LABEL, "group", NULL },
 	{ "command", RULE_LINE, "command", NULL },
+	{ "cause_command", RULE_NAME, "command", NULL },
+	{ "cause_group", RULE_PATH, NULL, NULL },
 	{ "cgroup", RULE_PATH, NULL, NULL },
 	{ "bundle", RULE_PATH, NULL, NULL },
 	{ "path", RULE_PATH, NULL, NULL },

@@ -51,7 +51,7 @@ static const struct cw_field op_fields[] = { CW_OP_FACTS(FACT){ NULL } };
 #undef STRUCT
 
 #define STRUCT cw_snap_rank
-static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT){ NULL } };
+static const struct cw_field rank_fields[] = { CW_RANK_FACTS(FACT) CW_CAUSE_FACTS(FACT){ NULL } };
 #undef STRUCT
 
 #define STRUCT cw_checkpoint

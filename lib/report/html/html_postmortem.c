@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/cause.h"
 #include "report/doc/doc_phrase.h"
 #include "report/html/html.h"
 #include "report/json_util.h"
+#include "report/process_doc.h"
 
 /* A leader writes no more rows than this, but a bundle is untrusted. */
 #define MAX_ROWS 64u
@@ -54,7 +54,7 @@ static void put_end(FILE *out, const json_t *end)
 	html_put(out, cw_json_str(end, "host", "?"));
 	fputs(json_is_true(json_object_get(end, "first")) ? "</td><td class=\"bad\">" : "</td><td>",
 	      out);
-	fputs(cw_cause_verb(cause), out);
+	fputs(cw_process_doc_verb(end), out);
 	html_put(out, *cause ? cause : cw_json_str(end, "how", "?"));
 	fputs("</td></tr>\n", out);
 }

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/cause.h"
 #include "report/doc/doc_phrase.h"
 #include "report/json_util.h"
+#include "report/process_doc.h"
 #include "report/text.h"
 
 #define MAX_ENDS 16
@@ -96,7 +96,7 @@ static void put_end(const struct cw_text *t, const json_t *end)
 	fprintf(t->out, "rank %" JSON_INTEGER_FORMAT " on ", cw_json_int(end, "rank", -1));
 	put_plain(t, cw_json_str(end, "host", "?"));
 	fputs(" ", t->out);
-	fputs(cw_cause_verb(cause), t->out);
+	fputs(cw_process_doc_verb(end), t->out);
 	cw_text_put(t, json_is_true(json_object_get(end, "first")) ? CW_TEXT_RED : CW_TEXT_PLAIN,
 		    *cause ? cause : cw_json_str(end, "how", "?"));
 	fputc('\n', t->out);

@@ -17,6 +17,7 @@
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/lock_owners.h"
 #include "loop/conn_closer.h"
+#include "model/cause.h"
 #include "numerics/node/numerics_extension.h"
 
 #define DEADLINE_S 120
@@ -124,7 +125,8 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 
 		*to = (struct seen_rank){ .rank = *r };
 		snprintf(to->command, sizeof(to->command), "%s", r->command);
-		snprintf(to->cause, sizeof(to->cause), "%s", r->cause);
+		cw_cause_text(&r->cause_facts, r->cause_command, r->cause_group, r->exit_code,
+			      to->cause, sizeof(to->cause));
 		if (r->n_members)
 			to->member = r->members[0];
 		if (r->n_members && r->members[0].pending) {

@@ -97,7 +97,8 @@ static struct cw_msg_rank rank_of(int32_t pid, struct cw_msg_member *members, ui
 				 .host_activity_age_ns = -1,
 				 .command = "",
 				 .host_activity_by = "",
-				 .cause = "",
+				 .cause_command = "",
+				 .cause_group = "",
 				 .nonfinite_input = "",
 				 .members = members,
 				 .n_members = n };

@@ -187,7 +187,8 @@ static void send_digest_of(struct network_node *n, uint64_t job_hash)
 				    .flags = CW_RANKF_HAS_RECORD,
 				    .command = "",
 				    .host_activity_by = "",
-				    .cause = "",
+				    .cause_command = "",
+				    .cause_group = "",
 				    .members = members,
 				    .n_members = 2 };
 	char label[16];
@@ -262,7 +263,8 @@ static void send_digest_of_many(struct network_node *n)
 						 .flags = CW_RANKF_HAS_RECORD,
 						 .command = "",
 						 .host_activity_by = "",
-						 .cause = "",
+						 .cause_command = "",
+						 .cause_group = "",
 						 .members = &members[i],
 						 .n_members = 1 };
 	}

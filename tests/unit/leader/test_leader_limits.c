@@ -63,7 +63,8 @@ static void send_digest(struct network_node *n, uint32_t n_ranks, uint32_t nrank
 						 .flags = CW_RANKF_HAS_RECORD,
 						 .command = "",
 						 .host_activity_by = "",
-						 .cause = "",
+						 .cause_command = "",
+						 .cause_group = "",
 						 .members = &members[i],
 						 .n_members = 1 };
 	}
@@ -120,7 +121,8 @@ static void send_digest_of(struct network_node *n, uint32_t uid, unsigned number
 				    .flags = CW_RANKF_HAS_RECORD,
 				    .command = "",
 				    .host_activity_by = "",
-				    .cause = "",
+				    .cause_command = "",
+				    .cause_group = "",
 				    .nonfinite_input = "",
 				    .members = &member,
 				    .n_members = 1 };

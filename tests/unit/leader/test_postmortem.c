@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/cause.h"
 #include "model/facts.h"
 #include "report/json_util.h"
 #include "tests/support/cluster/leader_fixture.h"
@@ -24,7 +25,8 @@ struct end {
 	uint32_t by;
 	int32_t sender;
 	uint32_t flags;
-	const char *cause;
+	struct cw_cause_facts cause;
+	const char *command; /* of the cause; NULL = none */
 };
 
 static struct end ends[CLUSTER_MAX_RANKS];
@@ -49,7 +51,8 @@ static void end_rank(const struct cluster *cl, unsigned rank, struct cw_msg_rank
 	r->end_sender = e->sender;
 	r->flags |= e->flags;
 	r->flags &= ~(uint32_t)CW_RANKF_BEATING;
-	r->cause = e->cause ? e->cause : "";
+	r->cause_facts = e->cause;
+	r->cause_command = e->command ? e->command : "";
 }
 
 static void all_end(struct end e)
@@ -62,18 +65,20 @@ static void all_end(struct end e)
 
 static struct end exits(int64_t after_ns, int code)
 {
-	return (struct end){ after_ns, CW_LIVE_EXITED, code, CW_END_BY_NOBODY, 0, 0, NULL };
+	return (struct end){ after_ns, CW_LIVE_EXITED, code, CW_END_BY_NOBODY, 0, 0, { 0 }, NULL };
 }
 
 static struct end gets(int64_t after_ns, int sig, int32_t sender)
 {
-	return (struct end){ after_ns, CW_LIVE_KILLED,    sig, CW_END_BY_PROCESS,
-			     sender,   CW_RANKF_SHUTDOWN, NULL };
+	return (struct end){ after_ns, CW_LIVE_KILLED,    sig,   CW_END_BY_PROCESS,
+			     sender,   CW_RANKF_SHUTDOWN, { 0 }, NULL };
 }
 
 static struct end aborts(int64_t after_ns)
 {
-	return (struct end){ after_ns, CW_LIVE_KILLED, SIGABRT, CW_END_BY_ITSELF, 0, 0, NULL };
+	return (struct end){
+		after_ns, CW_LIVE_KILLED, SIGABRT, CW_END_BY_ITSELF, 0, 0, { 0 }, NULL
+	};
 }
 
 static const json_t *only_postmortem(void)
@@ -296,7 +301,7 @@ Test(postmortem, fault_after_a_short_wait_is_the_rank_s_own)
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
 	cluster_run(&c, 2);
 	all_end(gets(1500 * MS, SIGTERM, 900));
-	ends[0] = (struct end){ 0, CW_LIVE_KILLED, SIGSEGV, CW_END_BY_KERNEL, 0, 0, NULL };
+	ends[0] = (struct end){ 0, CW_LIVE_KILLED, SIGSEGV, CW_END_BY_KERNEL, 0, 0, { 0 }, NULL };
 	cluster_run(&c, 20);
 	doc = only_postmortem();
 	cr_expect_str_eq(text(doc, "class"), "process_dead");
@@ -556,7 +561,11 @@ Test(postmortem, texts_of_others_stay_texts)
 	char *dump;
 
 	cascade();
-	ends[4].cause = "exited with status 1 after SIGTERM sent by pid 7 (\x1b[31m\"\\, uid 0)";
+	ends[4].cause = (struct cw_cause_facts){ .cause_kind = CW_CAUSE_ASKED,
+						 .cause_signal = SIGTERM,
+						 .cause_by = CW_END_BY_PROCESS,
+						 .cause_pid = 7 };
+	ends[4].command = "\x1b[31m\"\\";
 	cluster_run(&c, 20);
 	dump = json_dumps(only_postmortem(), JSON_COMPACT);
 	cr_expect_null(strchr(dump, '\x1b'));

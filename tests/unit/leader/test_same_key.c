@@ -58,7 +58,8 @@ static struct cw_message digest_of(struct network_node *n, uint32_t uid, const c
 				      .flags = CW_RANKF_HAS_RECORD,
 				      .command = "",
 				      .host_activity_by = "",
-				      .cause = "" };
+				      .cause_command = "",
+				      .cause_group = "" };
 	return (struct cw_message){ .type = CW_MSG_DIGEST,
 				    .digest = { .job_hash = 1,
 						.label = label,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "model/cause.h"
 #include "model/facts.h"
 #include "proto/codec_map.h"
 #include "record/record_layout.h"
@@ -36,12 +37,14 @@ static const struct fact p2p_facts[] = { CW_P2P_FACTS(FACT){ NULL } };
 static const struct fact comm_facts[] = { CW_COMM_FACTS(FACT){ NULL } };
 static const struct fact member_facts[] = { CW_MEMBER_FACTS(FACT){ NULL } };
 static const struct fact rank_facts[] = { CW_RANK_FACTS(FACT){ NULL } };
+static const struct fact cause_facts[] = { CW_CAUSE_FACTS(FACT){ NULL } };
 
 static const struct list {
 	const char *of, *message;
 	const struct fact *facts;
 } lists[] = {
 	{ "a rank", "Rank", rank_facts },
+	{ "the death or stop of a rank", "Rank", cause_facts },
 	{ "a communicator", "Member", comm_facts },
 	{ "a member of a communicator", "Member", member_facts },
 	{ "an op", "Op", op_facts },

@@ -53,21 +53,22 @@ static json_t *make_stacks(void)
 
 static json_t *make_postmortem(void)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i], s:[{s:i, s:s, s:s, s:s, s:b}],"
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
+			 " s:[{s:i, s:s, s:s, s:s, s:s, s:s, s:b}],"
 			 " s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
 			 " s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:{s:s, s:s}}",
 			 "schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train",
 			 "class", "process_dead", "detail", "exited", "confidence", "certain",
 			 "summary", "rank 4 on node-b was the first to fail", "culprits", 4, "ends",
 			 "rank", 4, "host", "node-b", "how", "was killed by SIGABRT", "cause",
-			 "killed itself (SIGABRT sent by its own pid)", "first", 1, "ended",
-			 "ranks", "4", "count", 1, "how", "was killed by SIGABRT", "waited_for",
-			 "for_s", 9.25, "summary", "rank 4 never came", "open", "kind",
-			 "all_reduce", "comm_name", "dp", "coll_seq", 31, "done", 0, "ranks", "0-3",
-			 "last_calls", "rank", 4, "calls", "kind", "all_gather", "comm_name", "dp",
-			 "coll_seq", 30, "done", 0, "notes", "ranks 0-3: no kernel evidence",
-			 "times", "first", "2026-11-21T07:53:33.123Z", "last",
-			 "2026-11-21T07:53:34.423Z");
+			 "killed itself (SIGABRT sent by its own pid)", "cause_kind", "killed",
+			 "cause_by", "itself", "first", 1, "ended", "ranks", "4", "count", 1, "how",
+			 "was killed by SIGABRT", "waited_for", "for_s", 9.25, "summary",
+			 "rank 4 never came", "open", "kind", "all_reduce", "comm_name", "dp",
+			 "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank", 4,
+			 "calls", "kind", "all_gather", "comm_name", "dp", "coll_seq", 30, "done",
+			 0, "notes", "ranks 0-3: no kernel evidence", "times", "first",
+			 "2026-11-21T07:53:33.123Z", "last", "2026-11-21T07:53:34.423Z");
 }
 
 static void set_up(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's facts, and the sentence they make. */
+/* The kernel's facts, and the cause they make, by its sentence. */
 #include "daemon/kernel/kernel_facts.h"
 
 #include <criterion/criterion.h>
@@ -122,7 +122,12 @@ Test(kernel_facts, sentence_says_what_was_noted_and_no_more)
 	char text[CW_CAUSE_BYTES];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cw_kernel_facts_say(&rows[i].facts, rows[i].is_stopped, PAGE, text, sizeof(text));
+		struct cw_cause cause =
+			cw_kernel_facts_cause(&rows[i].facts, rows[i].is_stopped, PAGE);
+		struct cw_ending end = cw_ending_of_status(rows[i].facts.status);
+
+		cw_cause_text(&cause.facts, cause.command, cause.group, end.exit_code, text,
+			      sizeof(text));
 		cr_assert_str_eq(text, rows[i].says);
 	}
 }

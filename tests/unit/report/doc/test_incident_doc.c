@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/cause.h"
 #include "report/doc/doc_phrase.h"
 #include "tests/support/report/report_fixture.h"
 
@@ -267,18 +268,25 @@ Test(incident_doc, says_what_a_culprit_waits_for_or_who_ended_it)
 	rank->host_wait = CW_HOST_WAIT_SOCKET;
 	rank->end_by = CW_END_BY_PROCESS; /* of a living one: nonsense of its node */
 	rank->term_signal = 9;
+	rank->cause_kind = CW_CAUSE_FROZEN;
 	doc = cw_incident_doc(snap, &v, &fixture_info);
 	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 	cr_expect_str_eq(text_at(culprit, "host_wait"), "socket");
 	cr_expect_null(json_object_get(culprit, "end_by"));
 	cr_expect_null(json_object_get(culprit, "term_signal"));
+	cr_expect_str_eq(text_at(culprit, "cause_kind"), "frozen");
+	cr_expect_null(json_object_get(culprit, "cause_by"));
 	json_decref(doc);
 	rank->liveness = CW_LIVE_KILLED;
+	rank->cause_kind = CW_CAUSE_KILLED;
+	rank->cause_by = CW_END_BY_PROCESS;
 	doc = cw_incident_doc(snap, &v, &fixture_info);
 	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 	cr_expect_null(json_object_get(culprit, "host_wait"));
 	cr_expect_str_eq(text_at(culprit, "end_by"), "process");
 	cr_expect_eq(json_integer_value(json_object_get(culprit, "term_signal")), 9);
+	cr_expect_str_eq(text_at(culprit, "cause_kind"), "killed");
+	cr_expect_str_eq(text_at(culprit, "cause_by"), "process");
 	json_decref(doc);
 	/* Of a newer version. */
 	rank->end_by = CW_END_BY__MAX;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cause.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/doc/snapshot_text.h"
 
@@ -153,6 +154,9 @@ static struct cw_snapshot *random_snapshot(void)
 		rank.host_activity_by = any_text();
 		rank.command = any_text();
 		rank.cause = any_text();
+		rank.cause_kind %= 2 * CW_CAUSE__MAX;
+		rank.cause_command = any_text();
+		rank.cause_group = any_text();
 		rank.job_timeout_source = any_text();
 		rank.pod = any_text();
 		rank.pod_namespace = any_text();
@@ -248,6 +252,15 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	assert_same_text(a->host_activity_by, b->host_activity_by, "host_activity_by");
 	assert_same_text(a->command, b->command, "command");
 	assert_same_text(a->cause, b->cause, "cause");
+	assert_same_text(a->cause_command, b->cause_command, "cause_command");
+	assert_same_text(a->cause_group, b->cause_group, "cause_group");
+	cr_assert(a->cause_kind == b->cause_kind && a->cause_by == b->cause_by);
+	cr_assert(a->cause_signal == b->cause_signal && a->cause_pid == b->cause_pid);
+	cr_assert(a->cause_uid == b->cause_uid && a->cause_resident == b->cause_resident);
+	cr_assert(a->cause_group_bytes == b->cause_group_bytes &&
+		  a->cause_group_limit == b->cause_group_limit);
+	cr_assert(a->cause_op_kind == b->cause_op_kind && a->cause_op_seq == b->cause_op_seq);
+	cr_assert_eq(a->cause_is_output, b->cause_is_output);
 	assert_same_text(a->nonfinite_input, b->nonfinite_input, "nonfinite_input");
 	assert_same_text(a->job_timeout_source, b->job_timeout_source, "job_timeout_source");
 	assert_same_text(a->pod, b->pod, "pod");

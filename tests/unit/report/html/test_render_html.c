@@ -52,24 +52,25 @@ static json_t *sample_ops(void)
 
 static json_t *sample_postmortem(void)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
-			 " s:[{s:i, s:s, s:s, s:s, s:b, s:f}, {s:i, s:s, s:s, s:n, s:b, s:f}], s:i,"
-			 " s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
-			 " s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:[s], s:{s:s, s:s}}",
-			 "schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train",
-			 "class", "process_dead", "detail", "exited", "confidence", "certain",
-			 "summary", "rank 4 on node-b was the first to fail", "culprits", 4, "ends",
-			 "rank", 4, "host", "node-b", "how", "was killed by SIGABRT", "cause",
-			 "killed itself (SIGABRT sent by its own pid)", "first", 1, "after_s", 0.0,
-			 "rank", 5, "host", "node-b", "how", "was killed by SIGTERM", "cause",
-			 "first", 0, "after_s", 1.25, "ends_omitted", 2, "ended", "ranks", "4",
-			 "count", 1, "how", "was killed by SIGABRT", "waited_for", "for_s", 9.25,
-			 "summary", "rank 4 never came", "open", "kind", "all_reduce", "comm_name",
-			 "dp", "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank", 4,
-			 "calls", "kind", "all_gather", "comm_name", "dp", "coll_seq", 30, "done",
-			 0, "wrong_data", "rank 4 called with another operator", "notes",
-			 "ranks 0-3: no kernel evidence", "times", "first",
-			 "2026-11-21T07:53:33.123Z", "last", "2026-11-21T07:53:34.423Z");
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
+		" s:[{s:i, s:s, s:s, s:s, s:s, s:s, s:b, s:f}, {s:i, s:s, s:s, s:n, s:b, s:f}], s:i,"
+		" s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
+		" s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:[s], s:{s:s, s:s}}",
+		"schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train", "class",
+		"process_dead", "detail", "exited", "confidence", "certain", "summary",
+		"rank 4 on node-b was the first to fail", "culprits", 4, "ends", "rank", 4, "host",
+		"node-b", "how", "was killed by SIGABRT", "cause",
+		"killed itself (SIGABRT sent by its own pid)", "cause_kind", "killed", "cause_by",
+		"itself", "first", 1, "after_s", 0.0, "rank", 5, "host", "node-b", "how",
+		"was killed by SIGTERM", "cause", "first", 0, "after_s", 1.25, "ends_omitted", 2,
+		"ended", "ranks", "4", "count", 1, "how", "was killed by SIGABRT", "waited_for",
+		"for_s", 9.25, "summary", "rank 4 never came", "open", "kind", "all_reduce",
+		"comm_name", "dp", "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank",
+		4, "calls", "kind", "all_gather", "comm_name", "dp", "coll_seq", 30, "done", 0,
+		"wrong_data", "rank 4 called with another operator", "notes",
+		"ranks 0-3: no kernel evidence", "times", "first", "2026-11-21T07:53:33.123Z",
+		"last", "2026-11-21T07:53:34.423Z");
 }
 
 static char *render(const struct cw_bundle *bundle)
@@ -498,8 +499,8 @@ Test(render_html, a_check_against_a_baseline_has_both_runs_side_by_side)
 static void poison_snapshot(json_t *snapshot, const char *evil)
 {
 	static const char *const keys[] = {
-		"job",   "group",           "name",      "host_activity_by", "command",
-		"cause", "nonfinite_input", "last_error"
+		"job",   "group",           "name",       "host_activity_by", "command",
+		"cause", "nonfinite_input", "last_error", "cause_command",    "cause_group"
 	};
 	static const char *const lists[] = { "nodes", "ranks", "comms", "members" };
 	json_t *each;
