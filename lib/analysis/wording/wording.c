@@ -7,6 +7,7 @@
 #include "analysis/wording/arg.h"
 #include "analysis/wording/reason.h"
 #include "analysis/wording/ruled_out.h"
+#include "model/cause.h"
 #include "say/english.h"
 
 /* ---- the text of an alert: the first of its sentences names the culprit ---- */
@@ -269,9 +270,9 @@ static void summarize_sides(const struct diagnosis *diag, const struct words *w,
 }
 
 /* True for "killed itself (…)", which needs no "was" and is said of one process only. */
-static bool is_own_deed(const char *cause)
+static bool is_own_deed(const struct cw_snap_rank *r)
 {
-	return cause && strncmp(cause, "killed itself", 13) == 0;
+	return r->cause_kind == CW_CAUSE_KILLED && r->cause_by == CW_END_BY_ITSELF;
 }
 
 /*
@@ -285,7 +286,7 @@ static struct cw_clause how_it_ended(const struct diagnosis *diag, const struct 
 
 	if (!how.n)
 		cw_say(&how, ended);
-	else if (r->liveness != CW_LIVE_KILLED || is_own_deed(r->cause))
+	else if (r->liveness != CW_LIVE_KILLED || is_own_deed(r))
 		return how;
 	else if (are_many)
 		cw_say(&verb, were, arg_clause(&how));
@@ -694,15 +695,12 @@ static void summarize_init(const struct diagnosis *diag, struct words *w)
 		       arg_ranks(diag, gate->waiters, gate->n_waiters), w->call, w->comm, w->since);
 }
 
-/*
- * True if both texts on a death are equal and may be said of several ranks. "killed itself"
- * may not.
- */
-static bool have_one_cause(const char *a, const char *b)
+/* True if both ranks have one cause that may be said of several ranks. */
+static bool have_one_cause(const struct cw_snap_rank *a, const struct cw_snap_rank *b)
 {
-	if (!a || !b)
-		return a == b;
-	return strcmp(a, b) == 0 && !is_own_deed(a);
+	if (!a->cause || !b->cause)
+		return a->cause == b->cause;
+	return strcmp(a->cause, b->cause) == 0 && !is_own_deed(a);
 }
 
 /*
@@ -717,7 +715,7 @@ static bool have_ended_alike(const struct diagnosis *diag)
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		const struct cw_snap_rank *r = &ranks[v->culprits[i].rank];
 
-		if (!have_one_cause(r->cause, first->cause) || r->liveness != first->liveness ||
+		if (!have_one_cause(r, first) || r->liveness != first->liveness ||
 		    r->exit_code != first->exit_code || r->term_signal != first->term_signal ||
 		    (r->flags ^ first->flags) & CW_RANKF_OOM_KILLED)
 			return false;

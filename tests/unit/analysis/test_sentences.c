@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "model/cause.h"
 #include "record/record_layout.h"
 #include "tests/support/report/for_people.h"
 #include "tests/support/snapshot/verdict_fixture.h"
@@ -163,7 +164,9 @@ Test(sentences, of_a_rank_that_killed_itself)
 	sb_all_wait_but(sb_comm(b, "dp", 0, 8, 1, 120), 3, 4 * SB_S);
 	b->ranks[3].liveness = CW_LIVE_KILLED;
 	b->ranks[3].term_signal = 9;
-	b->ranks[3].cause = "killed itself (SIGKILL sent by its own pid)";
+	b->ranks[3].cause_kind = CW_CAUSE_KILLED;
+	b->ranks[3].cause_by = CW_END_BY_ITSELF;
+	b->ranks[3].cause_signal = 9;
 	judge();
 	says(CW_CLASS_PROCESS_DEAD,
 	     "rank 3 (node-a, pid 803) killed itself (SIGKILL sent by its own pid) before it could "
@@ -192,7 +195,9 @@ Test(sentences, of_several_dead_ranks)
 	b->ranks[5].cause = "killed by SIGKILL sent by bash (pid 8, root)";
 	judge();
 	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
-	b->ranks[3].cause = b->ranks[5].cause = "killed itself (SIGABRT sent by its own pid)";
+	b->ranks[3].cause_kind = b->ranks[5].cause_kind = CW_CAUSE_KILLED;
+	b->ranks[3].cause_by = b->ranks[5].cause_by = CW_END_BY_ITSELF;
+	b->ranks[3].cause_signal = b->ranks[5].cause_signal = 6;
 	judge();
 	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
 }
