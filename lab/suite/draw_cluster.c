@@ -70,22 +70,22 @@ static void clocks(struct builder *d)
 		    builder_pick(d, 1, 300));
 }
 
-static void old_version(struct builder *d)
+static void newer_version(struct builder *d)
 {
-	builder_put(d, "machine %s%u old\n", builder_chance(d, 50) ? "not " : "", a_node(d));
+	builder_put(d, "machine %s%u newer\n", builder_chance(d, 50) ? "not " : "", a_node(d));
 }
 
 void draw_cluster(struct builder *d)
 {
-	static void (*const things[])(struct builder *) = { node_away,  leader_away, leader_anew,
-							    halves,     digests,     clocks,
-							    old_version };
+	static void (*const things[])(struct builder *) = { node_away,    leader_away, leader_anew,
+							    halves,       digests,     clocks,
+							    newer_version };
 
 	/*
 	 * These may happen to a scenario that loses a node. With the other faults, a daemon might
 	 * forget the lost node and never hear of it again.
 	 */
-	static void (*const harmless[])(struct builder *) = { digests, clocks, old_version };
+	static void (*const harmless[])(struct builder *) = { digests, clocks, newer_version };
 
 	if (d->n_ranks <= d->per_node)
 		return;

@@ -7,7 +7,7 @@ static const char *const names[SCORE_CLUSTER__MAX] = {
 	[SCORE_HALVES] = "the network is cut in parts",
 	[SCORE_DIGESTS] = "digests late, lost or twice",
 	[SCORE_CLOCKS] = "clocks ahead, behind, drifting",
-	[SCORE_OLD_VERSION] = "daemons of the version before",
+	[SCORE_NEWER_VERSION] = "daemons of a later version",
 	[SCORE_OPERATORS] = "alerts kept back, reload, a crowd",
 };
 
@@ -56,8 +56,8 @@ uint32_t cw_score_cluster_kinds(const struct suite_scenario *s)
 			kinds |= 1u << kind;
 	}
 	for (uint32_t i = 0; i < s->n_machines; i++) {
-		if (s->machines[i].is_old)
-			kinds |= 1u << SCORE_OLD_VERSION;
+		if (s->machines[i].is_newer)
+			kinds |= 1u << SCORE_NEWER_VERSION;
 		if (s->machines[i].has_ahead || s->machines[i].has_drift)
 			kinds |= 1u << SCORE_CLOCKS;
 	}

@@ -12,7 +12,7 @@ enum score_cluster_kind {
 	SCORE_HALVES, /* several nodes are cut off from several others */
 	SCORE_DIGESTS,
 	SCORE_CLOCKS,
-	SCORE_OLD_VERSION,
+	SCORE_NEWER_VERSION,
 	SCORE_OPERATORS, /* alerts undelivered or muted, configuration read again, a crowd */
 	SCORE_CLUSTER__MAX,
 };

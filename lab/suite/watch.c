@@ -350,17 +350,6 @@ static void advance(void *user, int64_t network_ns)
 	mind_daemons(w);
 }
 
-static bool job_of_hash(void *user, uint64_t job_hash, uint32_t *ret_uid, const char **ret_label)
-{
-	const struct watch *w = user;
-
-	if (job_hash != cw_job_id_hash(&w->job))
-		return false;
-	*ret_uid = w->job.uid;
-	*ret_label = w->job.label;
-	return true;
-}
-
 static int deliver(void *user, struct network_node *n, const struct cw_incident_due *due,
 		   const json_t *doc)
 {
@@ -380,7 +369,6 @@ static const char *suppress_reason(void *user, struct network_node *n,
 static const struct network_ranks ranks = { .advance = advance,
 					    .publish = publish,
 					    .windows = answer_windows,
-					    .job_of_hash = job_of_hash,
 					    .alert = deliver,
 					    .suppress_reason = suppress_reason };
 

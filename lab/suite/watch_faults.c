@@ -23,8 +23,8 @@ void watch_faults_init(struct watch_faults *w, const struct suite_scenario *s, s
 	*w = (struct watch_faults){ .s = s, .net = net };
 	for (uint32_t i = 0; i < s->n_machines; i++)
 		for (unsigned node = 0; node < net->config.n_nodes; node++)
-			if (s->machines[i].is_old && cw_suite_set_has(&s->machines[i].set, node))
-				network_set_old(net, node, true);
+			if (s->machines[i].is_newer && cw_suite_set_has(&s->machines[i].set, node))
+				network_set_newer(net, node);
 }
 
 /* Sets the links between the nodes of the two sets, each pair once. */

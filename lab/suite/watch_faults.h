@@ -27,7 +27,7 @@ struct watch_faults {
 /* Fills ret with the clocks of the scenario's n_nodes machines. */
 void watch_faults_machines(const struct suite_scenario *s, unsigned n_nodes,
 			   struct network_time *ret);
-/* Gives nodes the previous version. Call it before the network's first run. */
+/* Gives nodes a later version. Call it before the network's first run. */
 void watch_faults_init(struct watch_faults *w, const struct suite_scenario *s, struct network *net);
 /*
  * Begins the faults that are due at now_ns of the scenario's own clock (0 = its beginning), and

@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "lab/vnet/driver.h"
-#include "lab/vnet/old_version.h"
+#include "lab/vnet/newer_version.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -160,32 +160,21 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 	put_in_inbox(to, from, frame, len, due_ns);
 }
 
-/* Translates a frame between the versions of both sides. */
-static int translate(const struct network_node *from, const struct network_node *to,
-		     const uint8_t **frame, size_t *len, uint8_t **ret_old)
-{
-	int r;
-
-	if (!from->is_old && !to->is_old)
-		return 0;
-	r = network_old_version_frame(*frame, *len, ret_old, len);
-	*frame = *ret_old;
-	return r;
-}
-
 static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 {
 	struct network_node *n = impl;
 	struct network_node *to = &n->network->nodes[index_of_peer(n, peer)];
-	_cleanup_(freep) uint8_t *old = NULL;
-	int r;
+	_cleanup_(freep) uint8_t *newer = NULL;
+	int r = 0;
 
 	/* A machine that is gone accepts all frames until its peers notice. */
 	if (*link_of(n->network, n->index, to->index) == NETWORK_CUT)
 		return -ENOTCONN;
-	r = translate(n, to, &frame, &len, &old);
+	if (n->is_newer)
+		r = newer_version_frame(frame, len, &newer, &len);
 	if (r < 0)
 		return r;
+	frame = newer ? newer : frame;
 	observe_frame(n, true, to->name, frame, len);
 	if (has_daemon(to))
 		carry(n->network, n->index, to, frame, len);
@@ -353,8 +342,6 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 
 	if (!strcmp(from, n->name))
 		observe_own(n, *msg);
-	if (n->is_old)
-		network_old_version_name_job(&n->network->config, *msg);
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
 		on_delivered(n, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
@@ -591,9 +578,9 @@ void network_restart_leader(struct network *net, unsigned node)
 		note_error(net, r);
 }
 
-void network_set_old(struct network *net, unsigned node, bool is_old)
+void network_set_newer(struct network *net, unsigned node)
 {
-	net->nodes[node].is_old = is_old;
+	net->nodes[node].is_newer = true;
 }
 
 static void cut(struct network *net, unsigned a, unsigned b)

@@ -3,7 +3,7 @@
  * A cluster of daemons in memory, with virtual time. Each node has the product's own transport,
  * election, leader and incidents, joined by queues instead of sockets; every message goes through
  * the codec. The caller can cut, hold or slow links, and delay, lose or double digests. It can
- * also kill, hold or restart nodes, and give them the previous version or a clock of their own.
+ * also kill, hold or restart nodes, and give them a later version or a clock of their own.
  * All events happen inside network_run(). It never waits or draws numbers: the same calls give the
  * same run.
  *
@@ -84,12 +84,6 @@ struct network_ranks {
 	/* Called when the node's daemon has started, with an empty memory. */
 	void (*started)(void *user, struct network_node *n);
 	/*
-	 * Finds the job with this hash, for a daemon of the previous version, which sends only the
-	 * hash. False if there is no such job.
-	 */
-	bool (*job_of_hash)(void *user, uint64_t job_hash, uint32_t *ret_uid,
-			    const char **ret_label);
-	/*
 	 * Delivers an alert to users. 0 = delivered. <0: the receiver refuses it, and we try again.
 	 * NETWORK_NOT_DELIVERED: the receiver accepts it, but the delivery fails later.
 	 */
@@ -167,7 +161,7 @@ struct network_node {
 	unsigned index;
 	char name[NETWORK_NAME];
 	enum network_life life;
-	bool is_old;     /* it has the previous version; set it with network_set_old() */
+	bool is_newer;   /* it has a later version; set it with network_set_newer() */
 	bool is_speaker; /* it has no leader: see network_config.n_leading */
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
@@ -295,11 +289,11 @@ void network_go_on(struct network *net, unsigned node);
 /* Restarts only the leader of the node. */
 void network_restart_leader(struct network *net, unsigned node);
 /*
- * Gives the node the previous version from now on, or today's. With the previous version, its
- * messages in both directions lack the parts that this version does not know. Call it before the
- * first run, or between network_kill() and network_start().
+ * Gives the node an invented later version from now on: its messages to other nodes have fields
+ * that this version does not know (lab/vnet/newer_version.h). Call it before the first run, or
+ * between network_kill() and network_start().
  */
-void network_set_old(struct network *net, unsigned node, bool is_old);
+void network_set_newer(struct network *net, unsigned node);
 /*
  * Sets the link between two nodes, in both directions. After a cut, joined nodes reconnect at once.
  */

@@ -469,11 +469,12 @@ TEST_CASE(objection_of_the_other, 3, 9)
 	hang_while_one_objects(another(another(leader())), 8);
 }
 
-/* ---- the version before ---- */
+/* ---- a later version ---- */
 
-TEST_CASE(older_peers, 4, 8)
+TEST_CASE(newer_peers, 4, 8)
 {
-	c.nodes[1].is_old = c.nodes[2].is_old = true;
+	network_set_newer(c.net, 1);
+	network_set_newer(c.net, 2);
 	cluster_run(&c, 22);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 5);
 	cluster_run(&c, 60);
@@ -481,8 +482,6 @@ TEST_CASE(older_peers, 4, 8)
 
 TEST_CASE(upgraded_one_by_one, 4, 8)
 {
-	for (unsigned i = 0; i < 4; i++)
-		c.nodes[i].is_old = true;
 	cluster_run(&c, 20);
 	cluster_fault(&c, FAULT_NEVER_ENTERED, 5);
 	for (unsigned i = 0; i < 4; i++) {

@@ -140,7 +140,7 @@ static int read_ahead(struct reader *r, struct suite_machine *m, int sign)
 	return 0;
 }
 
-/* Reads: machine NODES ahead TIME|behind TIME|fast PPM|slow PPM|old … */
+/* Reads: machine NODES ahead TIME|behind TIME|fast PPM|slow PPM|newer … */
 int read_machine(struct reader *r)
 {
 	struct suite_machine *m = &r->s->machines[r->s->n_machines];
@@ -153,10 +153,11 @@ int read_machine(struct reader *r)
 	if (read_set(r, &m->set) < 0)
 		return -EINVAL;
 	if (r->at == r->words->n)
-		return read_fail(r, "what of the machine? (ahead, behind, fast, slow, old)", NULL);
+		return read_fail(r, "what of the machine? (ahead, behind, fast, slow, newer)",
+				 NULL);
 	while (r->at < r->words->n) {
-		if (read_is(r, "old")) {
-			m->is_old = true;
+		if (read_is(r, "newer")) {
+			m->is_newer = true;
 			continue;
 		}
 		if (read_is(r, "ahead")) {

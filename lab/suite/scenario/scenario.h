@@ -246,7 +246,7 @@ static inline bool suite_fault_is_between_daemons(const struct suite_fault *f)
  */
 struct suite_machine {
 	struct suite_set set; /* nodes */
-	bool is_old;          /* its daemon has the previous version */
+	bool is_newer;        /* its daemon has a later version */
 	bool has_ahead, has_drift;
 	int64_t ahead_ns;  /* how far its clocks are ahead */
 	int32_t drift_ppm; /* how much faster its clocks run */

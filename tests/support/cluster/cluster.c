@@ -40,13 +40,6 @@ static void answer_windows(void *user, struct network_node *n, const char *from,
 	cluster_job_answer_windows(user, n, from, q);
 }
 
-static bool job_of_hash(void *user, uint64_t job_hash, uint32_t *ret_uid, const char **ret_label)
-{
-	*ret_uid = CLUSTER_UID;
-	*ret_label = CLUSTER_LABEL;
-	return job_hash == CLUSTER_JOB_HASH;
-}
-
 static int on_alert(void *user, struct network_node *n, const struct cw_incident_due *due,
 		    const json_t *doc)
 {
@@ -113,7 +106,6 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 			       .ranks = { .advance = advance,
 					  .publish = publish,
 					  .windows = answer_windows,
-					  .job_of_hash = job_of_hash,
 					  .alert = on_alert,
 					  .suppress_reason = suppress_reason },
 			       .uid = CLUSTER_UID,
@@ -172,7 +164,7 @@ void cluster_revive(struct cluster *c, unsigned node)
 void cluster_upgrade(struct cluster *c, unsigned node)
 {
 	cluster_kill(c, node);
-	network_set_old(c->net, node, false);
+	network_set_newer(c->net, node);
 	cluster_revive(c, node);
 }
 

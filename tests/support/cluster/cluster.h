@@ -89,7 +89,7 @@ void cluster_heal(struct cluster *c);
 void cluster_kill(struct cluster *c, unsigned node);
 /* It starts anew and connects to the nodes that are up. Its ranks still run. */
 void cluster_revive(struct cluster *c, unsigned node);
-/* The daemon, one of the version before, is replaced by one of today: at once, as a restart. */
+/* The daemon is replaced by one of a later version: at once, as a restart. */
 void cluster_upgrade(struct cluster *c, unsigned node);
 /* A stopped daemon: connected, but silent. Messages to it wait in its kernel. */
 void cluster_freeze(struct cluster *c, unsigned node);

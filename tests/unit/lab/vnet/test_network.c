@@ -380,13 +380,13 @@ Test(network, machines_may_disagree_about_the_time)
 	end(&w);
 }
 
-Test(network, peers_of_the_version_before_watch_along)
+Test(network, peers_of_a_later_version_watch_along)
 {
 	struct world w;
 
 	begin(&w, 4);
-	network_set_old(w.net, 1, true);
-	network_set_old(w.net, 2, true);
+	network_set_newer(w.net, 1);
+	network_set_newer(w.net, 2);
 	run(&w, 30);
 	cr_assert_eq(w.net->n_alerts, 0);
 	hang(&w);

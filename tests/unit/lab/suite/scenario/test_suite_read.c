@@ -378,7 +378,7 @@ Test(suite_read, digests_come_late_twice_or_never)
 Test(suite_read, machines_have_clocks_and_versions)
 {
 	cr_assert_eq(read_lines(HEAD PROGRAM
-				"machine all fast 300\nmachine 1 behind 40s slow 20 old\n" EXPECT,
+				"machine all fast 300\nmachine 1 behind 40s slow 20 newer\n" EXPECT,
 				1000),
 		     0, "%s", err.text);
 	cr_assert_eq(got[0].n_machines, 2);
@@ -386,7 +386,7 @@ Test(suite_read, machines_have_clocks_and_versions)
 	cr_expect_not(got[0].machines[0].has_ahead);
 	cr_expect_eq(got[0].machines[1].ahead_ns, INT64_C(-40000000000));
 	cr_expect_eq(got[0].machines[1].drift_ppm, -20);
-	cr_expect(got[0].machines[1].is_old);
+	cr_expect(got[0].machines[1].is_newer);
 }
 
 Test(suite_read, what_befalls_daemons_says_what_is_missing)
