@@ -105,28 +105,20 @@ struct cw_service {
 	uint64_t digests_lost;
 };
 
-/*
- * Tells the other nodes that the alert was delivered. We also send the id that older versions use;
- * newer nodes ignore it.
- */
+/* Tells the other nodes that the alert was delivered. */
 static void announce_delivered(struct cw_service *s, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
 				  .incident_delivered = {
 					  .id = due->id, .uid = due->uid, .label = due->job } };
-	const char *old_id = cw_leader_old_id(s->leader, due->uid, due->id);
 
 	(void)cw_transport_announce(s->transport, &msg);
-	msg.incident_delivered.id = old_id;
-	if (*old_id && *due->job)
-		(void)cw_transport_announce(s->transport, &msg);
 }
 
 static void hear_delivered(struct cw_service *s, const char *from,
 			   const struct cw_msg_incident_delivered *d)
 {
-	if (!cw_incident_id_is_old(d->id) &&
-	    !cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id))
+	if (!cw_leader_is_unconfirmed(s->leader, from, d->uid, d->label, d->id))
 		cw_alerts_learn(s->alerts, from, d);
 }
 

@@ -155,10 +155,7 @@ static void notice(void *user, const struct cw_incident_due *due, const json_t *
 		net->error = -ENOMEM;
 }
 
-/*
- * Tells the other nodes that the alert was delivered. Nodes of an older version know it by their
- * own id.
- */
+/* Tells the other nodes that the alert was delivered. */
 static void announce_delivered(struct network_node *n, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
@@ -166,9 +163,6 @@ static void announce_delivered(struct network_node *n, const struct cw_incident_
 					  .id = due->id, .uid = due->uid, .label = due->job } };
 
 	(void)cw_transport_announce(n->transport, &msg);
-	msg.incident_delivered.id = cw_leader_old_id(n->leader, due->uid, due->id);
-	if (*msg.incident_delivered.id && *due->job)
-		(void)cw_transport_announce(n->transport, &msg);
 }
 
 static int alert(void *user, const struct cw_incident_due *due, json_t *doc)

@@ -313,17 +313,12 @@ static void on_search(struct network_node *n, const struct cw_msg_rank_search *q
 		ranks->search(n->network->config.user, n, q);
 }
 
-/*
- * Handles the news that another node delivered an alert. A message without a job comes from a very
- * old daemon, and we accept it without this check.
- */
+/* Handles the news that another node delivered an alert. */
 static void on_delivered(struct network_node *n, const char *from,
 			 const struct cw_msg_incident_delivered *d)
 {
-	if (*d->label && (cw_incident_id_is_old(d->id) ||
-			  cw_leader_is_unconfirmed(n->leader, from, d->uid, d->label, d->id)))
-		return;
-	if (fake_store_learn(&n->store, d->id) < 0)
+	if (!cw_leader_is_unconfirmed(n->leader, from, d->uid, d->label, d->id) &&
+	    fake_store_learn(&n->store, d->id) < 0)
 		note_error(n->network, -ENOMEM);
 }
 

@@ -841,13 +841,6 @@ void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool wa
 		cw_incident_undelivered(inc);
 }
 
-const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id)
-{
-	const struct cw_incident *inc = find_incident(l, uid, NULL, id);
-
-	return inc ? cw_incident_old_id(inc) : "";
-}
-
 void cw_leader_retry_alerts(struct cw_leader *l)
 {
 	struct cw_leader_entry *entry, *tmp;

@@ -134,10 +134,6 @@ bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t ui
 /* Call this when the alert with this id was delivered, or when delivery failed. */
 void cw_leader_posted(struct cw_leader *l, uint32_t uid, const char *id, bool was_delivered);
 /*
- * Returns the id of this incident on nodes of older versions; "" = this node has no such incident.
- */
-const char *cw_leader_old_id(const struct cw_leader *l, uint32_t uid, const char *id);
-/*
  * Resends each alert that may not have been delivered because the node that had to deliver it is
  * gone.
  */

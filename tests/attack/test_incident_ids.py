@@ -40,8 +40,8 @@ def chain(h, *values):
     return h
 
 
-def old_id(uid, label, comm_id, seq, start_ticks):
-    """The id as versions before the hash made it: of a collective with a waiting rank."""
+def chosen_id(uid, label, comm_id, seq, start_ticks):
+    """The id of a collective with a waiting rank as 64 bits of a chain: an attacker can choose it."""
     job_hash = chain(chain(INIT, uid), *label.encode())
     key = chain(INIT, comm_id, 0, seq, 1)
     return f"{chain(INIT, job_hash or 1, key or 1, start_ticks):016x}"
@@ -61,14 +61,14 @@ class Attacked(Daemon):
         return self.train("train", 2, [*FOREVER, *FAULT], user=VICTIM)
 
     def where_it_hangs(self, job):
-        """The parts of the old id of the victim's hang, before there is an incident of it."""
+        """The chosen id of the victim's hang, before there is an incident of it."""
         hang = wait_until(lambda: re.search(r"#(\d+) on (\w+)",
                                             (self.job("train") or {"summary": ""})["summary"]),
                           f"a wait in {self.status()}")
         rows = json.loads(self.ask("status", "--ops", "--json").stdout)["rows"]
         comm = next(r["comm"] for r in rows if r["comm_name"] == hang.group(2))
-        return old_id(VICTIM, self.job("train")["job"], int(comm, 16), int(hang.group(1)),
-                      start_ticks(job.ranks[0].pid))
+        return chosen_id(VICTIM, self.job("train")["job"], int(comm, 16), int(hang.group(1)),
+                         start_ticks(job.ranks[0].pid))
 
     @contextlib.contextmanager
     def attack(self, wanted_id):

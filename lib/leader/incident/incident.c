@@ -51,7 +51,6 @@ struct cw_incident {
 	uint32_t state;
 	struct cw_verdict_key key; /* key of the incident's verdict */
 	char id[CW_INCIDENT_ID_LEN];
-	char old_id[CW_INCIDENT_OLD_ID_LEN];
 	json_t *doc, *snapshot;        /* about the decision, or a refined one; snapshot is text */
 	struct cw_snapshot_text *text; /* of a snapshot that is incomplete; otherwise NULL */
 	uint32_t verdict_class;
@@ -108,7 +107,7 @@ static void forget(struct cw_incident *inc)
 	inc->doc = inc->snapshot = inc->times = NULL;
 	inc->is_kept = inc->was_closed = false;
 	inc->text = cw_snapshot_text_free(inc->text);
-	inc->id[0] = inc->old_id[0] = '\0';
+	inc->id[0] = '\0';
 	inc->suppressed = NULL;
 	inc->key = (struct cw_verdict_key){ 0 };
 	inc->clear_ns = inc->evidence_ns = inc->retry_ns = inc->python_ns = 0;
@@ -144,11 +143,6 @@ const char *cw_incident_suppressed(const struct cw_incident *inc)
 const char *cw_incident_id(const struct cw_incident *inc)
 {
 	return inc->id;
-}
-
-const char *cw_incident_old_id(const struct cw_incident *inc)
-{
-	return inc->old_id;
 }
 
 bool cw_incident_is_open(const struct cw_incident *inc)
@@ -239,9 +233,9 @@ static struct cw_incident_matter death_of(const struct cw_incident *inc,
 
 static bool was_alerted(const struct cw_incident *inc, const char *id)
 {
-	const struct cw_incident_due due = {
-		.id = id, .job = inc->config.job, .old_id = inc->old_id, .uid = inc->config.uid
-	};
+	const struct cw_incident_due due = { .id = id,
+					     .job = inc->config.job,
+					     .uid = inc->config.uid };
 
 	return inc->config.effects->was_sent(inc->config.effects->user, &due);
 }
@@ -334,7 +328,7 @@ static int find_alerted_id(struct cw_incident *inc, const struct cw_snapshot *sn
 	return r == 0 ? take_alerted_id(inc, by_call) : r;
 }
 
-/* Sets the ids and the key for this verdict. Returns 0 or -ENOMEM. */
+/* Sets the id and the key for this verdict. Returns 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
@@ -346,7 +340,6 @@ static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 	}, death;
 	int r;
 
-	cw_incident_id_make_old(&matter, inc->old_id);
 	if (v->verdict_class == CW_CLASS_NEVER_ENTERED && key->seq)
 		matter.key.seq = first_missed(snap, v);
 	if (v->verdict_class == CW_CLASS_PROCESS_DEAD && v->n_culprits) {
@@ -719,7 +712,6 @@ static struct cw_incident_due due_of(const struct cw_incident *inc)
 	return (struct cw_incident_due){
 		.id = inc->id,
 		.job = inc->config.job,
-		.old_id = inc->old_id,
 		.uid = inc->config.uid,
 		.verdict_class = inc->verdict_class,
 	};

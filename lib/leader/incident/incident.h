@@ -167,5 +167,3 @@ enum cw_severity cw_incident_severity(const struct cw_incident *inc);
 const char *cw_incident_suppressed(const struct cw_incident *inc);
 /* Returns the id, or "" before confirmation. */
 const char *cw_incident_id(const struct cw_incident *inc);
-/* Returns the id in the format of older versions. */
-const char *cw_incident_old_id(const struct cw_incident *inc);

@@ -3,13 +3,9 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "identity/job_label.h"
-#include "model/signature.h"
 
 /* Separates these hashes from all other kinds, and from those of a later version. */
 #define DOMAIN "collwatch incident 1"
@@ -61,32 +57,9 @@ int cw_incident_id_make(const struct cw_incident_matter *m, char ret[CW_INCIDENT
 	return r;
 }
 
-void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INCIDENT_OLD_ID_LEN])
-{
-	uint64_t key = cw_hash_step(CW_HASH_INIT, m->key.comm_id), h;
-
-	key = cw_hash_step(key, m->key.instance);
-	key = cw_hash_step(key, m->key.seq);
-	key = cw_hash_step(key, m->key.is_waited);
-	if (m->key.has_op) {
-		key = cw_hash_step(key, m->key.op_kind);
-		key = cw_hash_step(key, m->key.p2p_seq);
-	}
-	h = cw_hash_step(CW_HASH_INIT, cw_job_hash(m->job, m->uid));
-	h = cw_hash_step(h, key ? key : 1);
-	h = cw_hash_step(h, m->start_ticks);
-	(void)snprintf(ret, CW_INCIDENT_OLD_ID_LEN, "%016" PRIx64, h);
-}
-
 bool cw_incident_id_is_valid(const char *id)
 {
 	size_t len = strspn(id, "0123456789abcdef-");
 
 	return len > 0 && len <= CW_INCIDENT_ID_MAX && id[len] == '\0' && id[0] != '-';
-}
-
-bool cw_incident_id_is_old(const char *id)
-{
-	return strlen(id) == CW_INCIDENT_OLD_ID_LEN - 1 &&
-	       strspn(id, "0123456789abcdef") == CW_INCIDENT_OLD_ID_LEN - 1;
 }

@@ -20,9 +20,8 @@
 
 #include "model/verdict_types.h"
 
-#define CW_INCIDENT_ID_LEN 33     /* 32 hex digits */
-#define CW_INCIDENT_OLD_ID_LEN 17 /* 16 hex digits */
-#define CW_INCIDENT_ID_MAX 64     /* of an id of any version, without the NUL */
+#define CW_INCIDENT_ID_LEN 33 /* 32 hex digits */
+#define CW_INCIDENT_ID_MAX 64 /* of an id of any version, without the NUL */
 
 /* Stands in place of the number of calls in the key of a dead process. */
 #define CW_INCIDENT_DEATH_SEQ (UINT64_MAX - 1)
@@ -36,17 +35,8 @@ struct cw_incident_matter {
 
 /* Derives the id of an incident. Returns 0 or -ENOMEM. */
 int cw_incident_id_make(const struct cw_incident_matter *m, char ret[CW_INCIDENT_ID_LEN]);
-
-/*
- * Makes the id in the format of older versions: 64 bits that any user could choose. The old id no
- * longer names anything. We only use it to find notes that an older version left. Such a note
- * counts only for its own user and job (cw_store_sent_before()).
- */
-void cw_incident_id_make_old(const struct cw_incident_matter *m, char ret[CW_INCIDENT_OLD_ID_LEN]);
 /*
  * True for 1 to 64 characters of [0-9a-f-] that do not start with '-'. A valid id cannot name
  * another file.
  */
 bool cw_incident_id_is_valid(const char *id);
-/* Decides by the length of the id. */
-bool cw_incident_id_is_old(const char *id);

@@ -28,7 +28,6 @@ struct cw_message;
  */
 struct cw_incident_due {
 	const char *id, *job;
-	const char *old_id; /* id from versions that did not use uids; NULL = unknown */
 	uint32_t uid, verdict_class;
 };
 

@@ -478,8 +478,7 @@ static void on_alert(void *user, const struct network_node *n, const struct cw_i
 	char text[TEXT_MAX] = "";
 
 	say_incident(text, doc);
-	line(user, n->name, "alert uid=%u old=%s %s%s", due->uid, due->old_id ? due->old_id : "-",
-	     text, r < 0 ? ": refused" : "");
+	line(user, n->name, "alert uid=%u %s%s", due->uid, text, r < 0 ? ": refused" : "");
 }
 
 static void on_event(void *user, const struct network_node *n, const char *what)
