@@ -258,17 +258,13 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	cw_alerts_resend(s->alerts);
 }
 
-/*
- * Returns the number of messages from peers of the previous version, which name a job by its hash
- * alone.
- */
+/* Returns the number of refused announcements and answers that name no job. */
 static uint64_t messages_without_job(const struct cw_service *s)
 {
 	struct cw_leader_stats leader;
 
 	cw_leader_stats(s->leader, &leader);
-	return leader.unnamed + cw_election_unnamed(s->members) +
-	       cw_responder_unnamed(s->responder);
+	return leader.unnamed + cw_election_unnamed(s->members);
 }
 
 static void on_status(struct cw_status_source *ret, void *user)
@@ -285,7 +281,6 @@ static void on_status(struct cw_status_source *ret, void *user)
 		.is_shadow = cw_alerts_is_shadow(s->alerts),
 		.started_ns = s->started_ns,
 		.loop_max_ns = s->lag.max_ns,
-		.messages_without_job = messages_without_job(s),
 		.log_lost = cw_log_lost(),
 		.store = s->store,
 		.no_kernel_events = s->kernel ? NULL : s->kernel_err.text,

@@ -143,14 +143,13 @@ struct cw_msg_rank {
 };
 
 /*
- * A job in a message has a job_key, uid and label (identity/job_id.h reads and compares them). A
- * peer of the previous version sends no key. It sends no label either, unless the field's comment
- * says otherwise.
+ * A job in a message has a job_key, uid and label (identity/job_id.h reads and compares them). The
+ * key may be absent; a message without a label names no job.
  */
 struct cw_msg_digest {
 	uint64_t job_hash;
 	struct cw_job_key job_key;
-	const char *label; /* also sent by the previous version */
+	const char *label;
 	uint32_t uid;
 	const char *node;
 	uint64_t epoch, number;
@@ -184,7 +183,7 @@ struct cw_msg_members {
 struct cw_msg_rank_search {
 	uint64_t job_hash;
 	struct cw_job_key job_key;
-	const char *label; /* also sent by the previous version */
+	const char *label;
 	uint32_t uid;
 };
 
@@ -263,7 +262,7 @@ struct cw_msg_incident_announce {
 	const char *node;
 	const char *summary;
 	uint32_t uid;
-	const char *label; /* "" = from an older version, which sends no uid */
+	const char *label;
 	struct cw_job_key job_key;
 };
 
@@ -272,13 +271,13 @@ struct cw_msg_incident_objection {
 	const char *node;
 	const char *reason;
 	uint32_t uid;
-	const char *label; /* "" = from an older version, which sends no uid */
+	const char *label;
 };
 
 struct cw_msg_incident_delivered {
 	const char *id;
 	uint32_t uid;
-	const char *label; /* "" = from an older version, which sends no uid */
+	const char *label;
 };
 
 struct cw_msg_node_request {

@@ -525,7 +525,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:f, s:o, s:o, s:o, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
 		"s:I, s:I}, "
-		"s:I, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o}",
 		"schema", "collwatch.status/1", "node", cw_transport_self(s->transport), "version",
 		CW_VERSION, "commit", CW_COMMIT, "uptime_s", seconds(c.now_ns - s->started_ns),
 		"peers", peers, "notes", notes.texts, "note_names", notes.names, "loop_max_s",
@@ -534,8 +534,7 @@ json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *
 		"refused", (json_int_t)s->node.refused_total, "deferred",
 		(json_int_t)s->node.deferred_total, "waiting", (json_int_t)s->node.waiting,
 		"bad_messages", (json_int_t)s->node.bad_messages_total, "record_errors",
-		(json_int_t)s->node.record_errors_total, "messages_without_job",
-		(json_int_t)s->messages_without_job, "jobs", c.jobs, "tensors", tensors,
+		(json_int_t)s->node.record_errors_total, "jobs", c.jobs, "tensors", tensors,
 		"tensor_stats", tensor_stats, "untracked", untracked, "reload",
 		reload_doc(s, caller));
 }

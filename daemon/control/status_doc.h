@@ -46,11 +46,10 @@ struct cw_status_source {
 	bool is_shadow;
 	struct cw_accept_pause_stats accept;
 	int64_t started_ns;
-	int64_t loop_max_ns;           /* daemon/loop_lag.h */
-	uint64_t messages_without_job; /* refused messages of peers */
-	uint64_t log_lost;             /* lines lost; see cw_log_lost() */
-	struct cw_store *store;        /* NULL = none */
-	char peers_note[320];          /* from cw_tcp_note() */
+	int64_t loop_max_ns;    /* daemon/loop_lag.h */
+	uint64_t log_lost;      /* lines lost; see cw_log_lost() */
+	struct cw_store *store; /* NULL = none */
+	char peers_note[320];   /* from cw_tcp_note() */
 	/* Why there is no kernel evidence; NULL = there is some. */
 	const char *no_kernel_events;
 	const struct cw_reload_state *reload; /* NULL = no reload yet */

@@ -34,7 +34,7 @@ struct cw_responder {
 	struct cw_responder_config config;
 	struct pending *pending;
 	unsigned n_pending;
-	uint64_t refused, unnamed;
+	uint64_t refused;
 };
 
 int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret)
@@ -87,14 +87,9 @@ static void answer_windows(struct cw_responder *r, const char *from,
 	struct cw_job_id job;
 	int e = cw_job_id_read(&asked->job_key, asked->uid, asked->label, &job);
 
-	if (e != 0) {
-		*(e == CW_JOB_ID_ABSENT ? &r->unnamed : &r->refused) += 1;
-		log_debug("windows of a job that is not named are not for %s", from);
-		return; /* the requester's deadline reports it */
-	}
-	if (!may_ask(r, from, &job)) {
+	if (e < 0 || !may_ask(r, from, &job)) {
 		r->refused++;
-		return;
+		return; /* the requester's deadline reports it */
 	}
 	e = -EMSGSIZE;
 
@@ -189,19 +184,14 @@ static bool has_quota(const struct cw_responder *r, const char *from)
 
 /*
  * Returns the reason why the requester gets no evidence of this process; NULL = there is none. job
- * is the job that the request names, or NULL if it names none.
+ * is the job that the request names.
  */
 static const char *refusal(const struct cw_responder *r, const char *from,
 			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
 {
-	struct cw_job_id own;
-
-	if (job && cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
+	if (cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
 		return "not a process of that job";
-	/* A peer of an older version names only processes. It must then lead their job. */
-	if (!job && cw_node_job(r->config.node, t->pid, t->start_ticks, &own))
-		job = &own;
-	return job && may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
+	return may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
 }
 
 static void take_evidence_request(struct cw_responder *r, const char *from,
@@ -209,12 +199,10 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 {
 	uint32_t n = q->n_targets, deadline_ms = q->deadline_ms;
 	struct cw_job_id job;
-	int named = cw_job_id_read(&q->job_key, q->uid, q->label, &job);
 	struct pending *p;
 	int e;
 
-	/* A peer of the previous version names only processes, each with its pid and start. */
-	if (named != 0 && named != CW_JOB_ID_ABSENT) {
+	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) < 0) {
 		r->refused++;
 		return; /* the requester's deadline reports it */
 	}
@@ -243,8 +231,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	/* Callbacks come later, so p lives until its last target is answered or refused. */
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cw_msg_evidence_target *t = &q->targets[i];
-
-		const char *why_not = refusal(r, from, named == 0 ? &job : NULL, t);
+		const char *why_not = refusal(r, from, &job, t);
 
 		if (why_not) {
 			r->refused++;
@@ -278,11 +265,6 @@ bool cw_responder_message(struct cw_responder *r, const char *from, const struct
 	default:
 		return false;
 	}
-}
-
-uint64_t cw_responder_unnamed(const struct cw_responder *r)
-{
-	return r->unnamed;
 }
 
 uint64_t cw_responder_refused(const struct cw_responder *r)

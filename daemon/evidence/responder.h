@@ -40,12 +40,6 @@ struct cw_responder *cw_responder_free(struct cw_responder *r);
 /* True if the message was a request. */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
 /*
- * Returns the number of window requests so far that named no job, as peers of the previous version
- * send them. We refuse all of them.
- */
-uint64_t cw_responder_unnamed(const struct cw_responder *r);
-/*
- * Returns the number of requests refused so far for other reasons, plus the number of omitted
- * evidence targets.
+ * Returns the number of requests refused so far, plus the number of omitted evidence targets.
  */
 uint64_t cw_responder_refused(const struct cw_responder *r);

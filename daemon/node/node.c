@@ -672,13 +672,6 @@ bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start
 	return !cw_process_is_of(p, job);
 }
 
-bool cw_node_job(const struct cw_node *node, pid_t pid, uint64_t start_ticks, struct cw_job_id *ret)
-{
-	const struct cw_process *p = cw_processes_find(node->table, pid, start_ticks);
-
-	return p && cw_process_has_job(p) && cw_job_id_make(p->uid, p->label, ret) == 0;
-}
-
 void cw_node_each(struct cw_node *node, cw_node_process_fn fn, void *user)
 {
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {

@@ -119,12 +119,6 @@ bool cw_node_is_of_another(const struct cw_node *node, pid_t pid, uint64_t start
 			   const struct cw_job_id *job);
 
 /*
- * Finds the job of a registered process. False if the process is not registered, or has no job yet.
- */
-bool cw_node_job(const struct cw_node *node, pid_t pid, uint64_t start_ticks,
-		 struct cw_job_id *ret);
-
-/*
  * Calls fn for each registered process, with the label of its job ("" = no job yet). Both are
  * borrowed until fn returns.
  */

@@ -291,16 +291,13 @@ static void on_evidence(struct network_node *n, const char *from,
 		answer_evidence(n, from, q);
 }
 
-/* Handles a request for windows. We reject a request without a job, like the daemon's responder. */
+/* Handles a request for windows. */
 static void on_windows(struct network_node *n, const char *from,
 		       const struct cw_msg_window_request *q)
 {
 	const struct network_ranks *ranks = n->network->config.ranks;
-	struct cw_job_id job;
 
-	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) != 0)
-		n->unnamed_windows++;
-	else if (ranks && ranks->windows)
+	if (ranks && ranks->windows)
 		ranks->windows(n->network->config.user, n, from, q);
 }
 

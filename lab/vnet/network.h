@@ -171,7 +171,6 @@ struct network_node {
 	struct fake_store store;
 	uint64_t epoch;                         /* of this life of the daemon */
 	uint64_t digests;                       /* digests published in this life */
-	unsigned unnamed_windows;               /* requests for windows without a job */
 	unsigned evidence_asked, briefly_asked; /* ranks for which we got a request */
 	unsigned searches;
 	/* ---- writable between runs: wall_ahead_ns; the rest only while no daemon runs ---- */

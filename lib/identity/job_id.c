@@ -41,11 +41,8 @@ int cw_job_id_read(const struct cw_job_key *key, uint32_t uid, const char *label
 		   struct cw_job_id *ret)
 {
 	struct cw_job_id job;
-	int r;
+	int r = cw_job_id_make(uid, label, &job);
 
-	if (!label || !*label)
-		return CW_JOB_ID_ABSENT;
-	r = cw_job_id_make(uid, label, &job);
 	if (r < 0)
 		return r;
 	if (cw_job_key_is_set(key) && !cw_job_key_is_equal(key, &job.key))

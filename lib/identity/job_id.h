@@ -27,18 +27,15 @@ struct cw_job_id {
 _Static_assert(sizeof(struct cw_job_id) == CW_JOB_KEY_BYTES + 4 + CW_JOB_LABEL_BYTES,
 	       "padding would be compared");
 
-/* cw_job_id_read() returns this for a message of the previous version, which names no job. */
-#define CW_JOB_ID_ABSENT 1
-
 /*
  * Makes the identity of a job. Returns 0, -EINVAL if the label is missing or too long, or -ENOMEM.
  */
 int cw_job_id_make(uint32_t uid, const char *label, struct cw_job_id *ret);
 
 /*
- * Reads the job of a message from its job_key, uid and label. Peers of the previous version send no
- * key. For them uid and label are enough. Returns 0, CW_JOB_ID_ABSENT if there is no label,
- * -EBADMSG if the key does not match the label, or an error of cw_job_id_make().
+ * Reads the job of a message from its job_key, uid and label. The key may be absent, because uid
+ * and label are enough. Returns 0, -EBADMSG if the key does not match the label, or an error of
+ * cw_job_id_make().
  */
 int cw_job_id_read(const struct cw_job_key *key, uint32_t uid, const char *label,
 		   struct cw_job_id *ret);
@@ -66,8 +63,8 @@ static inline unsigned cw_job_id_bucket(const struct cw_job_id *job)
 }
 
 /*
- * Returns the job hash. It is the job's name for peers of the previous version, and a weight in the
- * election of its leaders. Two jobs may have the same hash.
+ * Returns the job hash. It is a weight in the election of the job's leaders. Two jobs may have the
+ * same hash.
  */
 static inline uint64_t cw_job_id_hash(const struct cw_job_id *job)
 {

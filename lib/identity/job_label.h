@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The label that all ranks of a job share, and two hashes of label and uid. One is the key that
- * nodes use to find the job, the other is the older job hash (docs/design/leader.md#what-a-job-is).
+ * nodes use to find the job, the other is a weight in elections
+ * (docs/design/leader.md#what-a-job-is).
  *
  * Within the processes of one user a label is only a name. It does not define the job: jobs are
  * connected components of communicators, and the leader joins them. The label has two duties. Ranks
@@ -47,7 +48,6 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret);
 /*
  * Returns a 64-bit hash, never 0. Any user can choose a label that collides with another job's, so
  * the hash does not identify a job. We use it as the weight in the election of leaders, where two
- * jobs of one hash only have the same leader. For peers of the previous version it is the only name
- * of the job.
+ * jobs of one hash only have the same leader.
  */
 uint64_t cw_job_hash(const char *label, uid_t uid);

@@ -4,8 +4,6 @@
  * living node with the highest weight leads, and the next node by weight gets a copy. If a living
  * leader does not answer or is at its limit, we bar it for a while and try the next node by weight.
  * If a leader is silent altogether, we skip it as long as it is silent.
- *
- * An answer names its job. An answer of the previous version only names the number of the digest.
  */
 #include "leader/election.h"
 
@@ -29,8 +27,6 @@ struct entry {
 	uint32_t ranks_here, nodes, standing;
 	char **names; /* nodes with ranks of the job, from the leader's last answer */
 	uint32_t n_names;
-	uint64_t numbers[CW_ELECTION_MAX_NUMBERS]; /* numbers of the last digests, a ring */
-	uint64_t n_numbers;                        /* number of digests in total */
 };
 
 struct cw_election {
@@ -316,35 +312,12 @@ int cw_election_publish(struct cw_election *election, const struct cw_msg_digest
 	if (!entry || elect(election, entry, now, &next) <
 			      0) /* out of memory: still watch this node's ranks */
 		return send_to(election, election->self, &msg);
-	entry->numbers[entry->n_numbers++ % CW_ELECTION_MAX_NUMBERS] = digest->number;
 	entry->published_ns = now;
 	entry->ranks_here = digest->n_ranks;
 	if (!entry->unanswered_ns)
 		entry->unanswered_ns = now;
 	return next ? send_to_both(election, entry->leader, next, &msg)
 		    : send_to(election, entry->leader, &msg);
-}
-
-static bool is_about(const struct entry *entry, uint64_t number)
-{
-	for (uint64_t i = 0; i < CW_ELECTION_MAX_NUMBERS && i < entry->n_numbers; i++)
-		if (entry->numbers[i] == number)
-			return true;
-	return false;
-}
-
-/*
- * Finds the entry by the number of the digest. This node uses each number once, so the entry is
- * right even if two jobs have the same hash.
- */
-static struct entry *find_answered(const struct cw_election *election, uint64_t number)
-{
-	struct entry *entry, *tmp;
-
-	HASH_ITER (hh, election->entries, entry, tmp)
-		if (is_about(entry, number))
-			return entry;
-	return NULL;
 }
 
 static bool has_same_names(const struct entry *entry, const struct cw_msg_members *msg)
@@ -376,18 +349,16 @@ void cw_election_answer(struct cw_election *election, const char *from,
 {
 	struct cw_job_id job;
 	struct entry *entry = NULL;
-	int r = 0;
 
 	if (cw_job_id_claimed(&msg->job_key, msg->uid, msg->label, &job))
 		entry = find(election, &job);
-	if (!entry)
-		r = cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job);
-	if (r == CW_JOB_ID_ABSENT)
-		entry = find_answered(election, msg->number);
-	else if (r == 0 && !entry)
+	if (!entry) {
+		if (cw_job_id_read(&msg->job_key, msg->uid, msg->label, &job) < 0) {
+			election->unnamed++;
+			return;
+		}
 		entry = find(election, &job);
-	if (r != 0 && !entry)
-		election->unnamed++;
+	}
 	if (!entry || !entry->leader || strcmp(entry->leader, from) != 0)
 		return;
 	entry->unanswered_ns = 0;

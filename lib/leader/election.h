@@ -31,12 +31,6 @@ struct cw_election;
  * (identity/quota.h). Digests of jobs over the limit go to this node itself.
  */
 #define CW_ELECTION_MAX_JOBS 4096u
-/*
- * Number of sent digests of a job that we remember. An answer from a peer of the previous version
- * names no job, only the number of the digest. The limit covers the digests sent until that peer
- * counts as silent, and a few urgent ones.
- */
-#define CW_ELECTION_MAX_NUMBERS 16u
 /* A leader names at most this many nodes of a job, and we remember no more. */
 #define CW_ELECTION_MAX_NAMES 16u
 /* If a job has had no digest for this long, we forget it. */
@@ -103,7 +97,7 @@ bool cw_election_is_alive(const struct cw_election *election, const char *node);
 
 /* True if the job's leader has an open incident of this job. */
 bool cw_election_has_incident(const struct cw_election *election, const struct cw_job_id *job);
-/* Returns the number of answers so far that named neither a job nor a digest of this node. */
+/* Returns the number of answers so far that named no job, or a job under another job's key. */
 uint64_t cw_election_unnamed(const struct cw_election *election);
 
 /* Returns the job's leader as far as this node knows. NULL = this node has no ranks of the job. */

@@ -139,8 +139,8 @@ static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_ra
 }
 
 /*
- * Returns whether the process began after end_ns. Daemons of the previous version do not report
- * when a process began. We then assume that it is old.
+ * Returns whether the process began after end_ns. If its digest does not say when it began, we
+ * assume that it is old.
  */
 static bool began_after(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			int64_t end_ns)
@@ -262,8 +262,8 @@ static void free_numbers(struct number **numbers)
 }
 
 /*
- * Makes an entry for a rank without a communicator. Daemons of the previous version do not report
- * when a process began. We then assume that it began when it ended.
+ * Makes an entry for a rank without a communicator. If its digest does not say when the process
+ * began, we assume that it began when it ended.
  */
 static struct unborn unborn_of(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			       uint32_t i)

@@ -59,7 +59,7 @@ struct cw_job_digests_node {
 };
 
 struct cw_job_digests {
-	uint64_t job_hash; /* from the first digest; for peers of the previous version */
+	uint64_t job_hash; /* from the first digest */
 	struct cw_job_id job;
 	uint32_t uid;
 	const char *label;                 /* the job's label; NULL = not initialized */

@@ -257,10 +257,7 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 			   to, strerror(-r));
 }
 
-/*
- * Answers a digest. job_hash is the number by which `to` knows the job, and perhaps its only name
- * for the job.
- */
+/* Answers a digest with this number and job_hash. */
 static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, const char *to,
 		   uint64_t number, uint64_t job_hash)
 {
@@ -323,7 +320,7 @@ static int find_entry_of_digest(const struct cw_leader *l, const struct cw_msg_d
 		return 0;
 	r = cw_job_id_read(&d->job_key, d->uid, d->label, ret_job);
 	if (r == 0)
-		*ret = find_entry(l, ret_job); /* a digest of the previous version has no key */
+		*ret = find_entry(l, ret_job); /* the digest may have no key */
 	return r;
 }
 
@@ -384,8 +381,10 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	answer(l, entry, from, number, job_hash);
 }
 
-/* Searches only this user's incidents, because an id alone belongs to no user. */
-/* Finds an incident. label: the label of its job; NULL = any job of this user. */
+/*
+ * Finds an incident of this user, because an id alone belongs to no user. label: the label of its
+ * job; NULL = any job of this user.
+ */
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
 {
@@ -409,11 +408,8 @@ static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid
 static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_announce *a)
 {
 	const struct cw_incident_due due = { .id = a->id, .job = a->label, .uid = a->uid };
-	const struct cw_incident *inc;
+	const struct cw_incident *inc = find_incident(l, a->uid, a->label, a->id);
 
-	if (!*a->label)
-		return false; /* without the owner, an id belongs to no user */
-	inc = find_incident(l, a->uid, a->label, a->id);
 	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
 	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
@@ -512,13 +508,15 @@ static void take_announcement(struct cw_leader *l, const char *from,
 	int r = cw_job_id_read(&a->job_key, a->uid, a->label, &job);
 
 	l->stats.announcements++;
-	if (r != 0)
+	if (r < 0) {
 		l->stats.unnamed++;
+		return;
+	}
 	if (has_alerted(l, a))
 		reason = "the alert went out from here";
-	else if (r == 0 && leads_better(l, &job, from))
+	else if (leads_better(l, &job, from))
 		reason = "this node leads the job";
-	else if (r == 0 && was_announced_by_another(l, &job, from))
+	else if (was_announced_by_another(l, &job, from))
 		reason = ANNOUNCED_FIRST;
 	if (!reason)
 		return;
@@ -528,25 +526,6 @@ static void take_announcement(struct cw_leader *l, const char *from,
 		leader_log(l->config.effects, CW_LOG_DEBUG,
 			   "inc=%s: the objection does not reach %s: %s", a->id, from,
 			   strerror(-r));
-}
-
-/*
- * Finds the incident of an objection. Objections of older versions do not name the job. But nodes
- * of these versions only know ids that this node announced.
- */
-static struct cw_incident *find_objected(const struct cw_leader *l,
-					 const struct cw_msg_incident_objection *o)
-{
-	struct cw_leader_entry *entry, *tmp;
-	struct cw_incident *inc = NULL;
-
-	if (*o->label)
-		return find_incident(l, o->uid, o->label, o->id);
-	HASH_ITER (hh, l->entries, entry, tmp) {
-		if (!inc)
-			inc = find_incident(l, entry->digests.uid, NULL, o->id);
-	}
-	return inc;
 }
 
 /* True if the node leads the job as far as this node knows, or did so while this node was away. */
@@ -564,7 +543,7 @@ static unsigned believed_times(const struct cw_leader *l, const char *from,
 {
 	struct cw_job_id job;
 
-	if (!*o->label || cw_job_id_make(o->uid, o->label, &job) < 0)
+	if (cw_job_id_make(o->uid, o->label, &job) < 0)
 		return CW_INCIDENT_MAX_DEFERRED;
 	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
 		return 0;
@@ -576,7 +555,7 @@ static unsigned believed_times(const struct cw_leader *l, const char *from,
 static void take_objection(struct cw_leader *l, const char *from,
 			   const struct cw_msg_incident_objection *o)
 {
-	struct cw_incident *inc = find_objected(l, o);
+	struct cw_incident *inc = find_incident(l, o->uid, o->label, o->id);
 
 	l->stats.objections++;
 	if (inc && !cw_incident_object(inc, from, o->reason, believed_times(l, from, o)))

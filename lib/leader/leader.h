@@ -169,7 +169,7 @@ struct cw_leader_stats {
 	uint64_t overruled;    /* objections ignored because the node had objected often enough */
 	uint64_t unconfirmed;  /* claims of delivery from nodes that can have no part in the job */
 	uint64_t late_notices; /* notices of late ranks in jobs that do not hang */
-	uint64_t unnamed;      /* announcements that did not name their job */
+	uint64_t unnamed;      /* refused announcements that did not name their job */
 	uint32_t job_keys, jobs;
 	uint32_t untracked; /* job keys that are over the limit now */
 };

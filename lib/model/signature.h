@@ -83,8 +83,6 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - The weight of a node in an election (leader/election.c): it decides which node leads, and is
  *    never a key. A user can craft a label so that a chosen node leads his job, but that gives him
  *    no access to another user's job.
- *  - The names of jobs in older versions (identity/job_label.c): an attacker can forge these, so
- *    they name nothing here. A match by them counts only together with uid and label.
  */
 static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
 {

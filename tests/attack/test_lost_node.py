@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An attacker has taken over a node of the cluster: it has a name that the others know, speaks as
 their peer does, and lies. The table of docs/hardening.md lists its means and its limits. We write
-its messages by hand, with the fields of today and of older daemons."""
+its messages by hand."""
 import contextlib
 import json
 import os

@@ -95,11 +95,9 @@ def test_an_old_daemon_follows_a_new_leader():
         other = next(n for n in c.nodes if n is not leader)
         c.upgrade(leader)
         expect(c.wait_for_leader() is leader, "the weights are the same in both versions")
-        before = leader.status()["messages_without_job"]  # while the other one stood in for it
         doc = c.hang(leader)
         bundle = leader.document(doc["id"])
         expect(bundle["culprits"] == doc["culprits"], bundle)
-        expect(leader.status()["messages_without_job"] == before, "one that follows asks nothing")
         c.upgrade(other)
         c.wait_for_leader()
         expect(len(c.receiver.posts) == 1, c.receiver.posts)

@@ -116,7 +116,6 @@ STATUS = {
     "notes": [text], "note_names": [NOTE], "loop_max_s": SECONDS,
     "agents": {name: number for name in (
         "processes connected dead refused deferred waiting bad_messages record_errors").split()},
-    "messages_without_job": number,
     "jobs": [{"job": str, "uid": number, "leader": str, "led_here": bool, "ranks": number,
               "ranks_expected": (None, number), "nodes": [str], "comms": (None, number),
               "state": ("healthy", "suspect", "stalled", "hang", "led_elsewhere", "untracked"),

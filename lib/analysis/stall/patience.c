@@ -459,8 +459,7 @@ static bool fits_unseen_cycle(const struct matter *m)
 
 /*
  * True for a cycle without proof if the calls of some waiting ranks are not known. We infer from
- * counters that a message is behind the call they wait in, and this may be wrong. During an
- * upgrade, newer nodes refuse a leader of the previous version their calls.
+ * counters that a message is behind the call they wait in, and this may be wrong.
  */
 static bool fits_guessed_cycle(const struct matter *m)
 {

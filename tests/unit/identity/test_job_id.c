@@ -80,7 +80,7 @@ Test(job_id, message_without_a_key_is_read_by_uid_and_label)
 	cr_assert_eq(cw_job_id_read(&none, 7, "name:a", &job), 0);
 	cr_assert(cw_job_id_is_equal(&job, &wanted));
 	cr_assert_eq(cw_job_id_read(&wanted.key, 7, "name:a", &job), 0);
-	cr_assert_eq(cw_job_id_read(&none, 7, "", &job), CW_JOB_ID_ABSENT);
+	cr_assert_eq(cw_job_id_read(&none, 7, "", &job), -EINVAL);
 }
 
 Test(job_id, message_with_the_key_of_another_job_is_refused)

@@ -125,17 +125,14 @@ Test(same_key, answers_come_to_the_job_they_are_about)
 	cw_election_each(m, note_nodes, nodes);
 	cr_expect_eq(nodes[0], 7);
 	cr_expect_eq(nodes[1], 0);
-	/* By a peer of the version before: to the digest of this number. */
+	/* Neither its number nor its hash makes it an answer about the attacker's job. */
 	answer = (struct cw_msg_members){
 		.job_hash = 1, .label = "", .number = ATTACKER, .n_nodes_in_all = 9
 	};
 	cw_election_answer(m, cw_election_leader(m, &job), &answer);
 	cw_election_each(m, note_nodes, nodes);
 	cr_expect_eq(nodes[0], 7);
-	cr_expect_eq(nodes[1], 9);
-	cr_expect_eq(cw_election_unnamed(m), 0);
-	answer.number = 12345;
-	cw_election_answer(m, cw_election_leader(m, &job), &answer);
+	cr_expect_eq(nodes[1], 0);
 	cr_expect_eq(cw_election_unnamed(m), 1, "refused and counted");
 }
 
@@ -170,6 +167,28 @@ Test(same_key, announcements_of_one_job_say_nothing_about_another)
 	(void)cw_leader_message(l, "node-a", &m);
 	cw_transport_stats(c.nodes[2].transport, &after);
 	cr_assert_eq(after.sent, before.sent + 1);
+}
+
+Test(same_key, an_announcement_that_names_no_job_is_refused_and_counted)
+{
+	struct cw_leader *l = c.nodes[2].leader;
+	struct cw_message nameless = { .type = CW_MSG_INCIDENT_ANNOUNCE,
+				       .incident_announce = { .id = "1",
+							      .node = "node-a",
+							      .job_hash = 1,
+							      .uid = VICTIM,
+							      .label = "" } };
+	struct cw_message *m = &nameless;
+	struct cw_transport_stats before, after;
+	struct cw_leader_stats stats;
+
+	cw_transport_stats(c.nodes[2].transport, &before);
+	(void)cw_leader_message(l, "node-a", &m);
+	(void)cw_leader_message(l, "node-b", &m);
+	cw_transport_stats(c.nodes[2].transport, &after);
+	cw_leader_stats(l, &stats);
+	cr_assert_eq(after.sent, before.sent, "no objection");
+	cr_assert_eq(stats.unnamed, 2);
 }
 
 /* ---- a node's processes ---- */

@@ -148,18 +148,17 @@ Test(codec, every_field_of_the_protocol_is_mapped_once_and_with_its_type)
 }
 
 /* tests/data/wire/NAME.hex; made anew with COLLWATCH_UPDATE_GOLDEN=1 when a message is added. */
-static FILE *open_golden(const char *of, unsigned type, const char *mode)
+static FILE *open_golden(unsigned type, const char *mode)
 {
 	char path[512];
 
-	(void)snprintf(path, sizeof(path), "%s/wire/%s%s.hex", CW_TEST_DATA, of,
-		       cw_message_name(type));
+	(void)snprintf(path, sizeof(path), "%s/wire/%s.hex", CW_TEST_DATA, cw_message_name(type));
 	return fopen(path, mode);
 }
 
 static void write_golden(unsigned type, const uint8_t *buf, size_t len)
 {
-	FILE *f = open_golden("", type, "we");
+	FILE *f = open_golden(type, "we");
 
 	cr_assert_not_null(f);
 	for (size_t i = 0; i < len; i++)
@@ -167,9 +166,9 @@ static void write_golden(unsigned type, const uint8_t *buf, size_t len)
 	(void)fclose(f);
 }
 
-static size_t read_golden_of(const char *of, unsigned type, uint8_t *buf, size_t max)
+static size_t read_golden(unsigned type, uint8_t *buf, size_t max)
 {
-	FILE *f = open_golden(of, type, "re");
+	FILE *f = open_golden(type, "re");
 	unsigned byte;
 	size_t n = 0;
 
@@ -178,11 +177,6 @@ static size_t read_golden_of(const char *of, unsigned type, uint8_t *buf, size_t
 		buf[n++] = (uint8_t)byte;
 	(void)fclose(f);
 	return n;
-}
-
-static size_t read_golden(unsigned type, uint8_t *buf, size_t max)
-{
-	return read_golden_of("", type, buf, max);
 }
 
 /* Daemons of different versions talk to each other: messages of version 1 stay readable. */
@@ -270,47 +264,6 @@ Test(codec, a_copy_whose_ranks_are_malformed_has_none)
 	cr_expect_eq(cw_message_make_whole(back), -EBADMSG);
 	cr_expect(cw_message_is_whole(back));
 	cr_expect_eq(back->digest.n_ranks, 0);
-}
-
-static int decode_without_job_key(unsigned type, struct cw_message **ret)
-{
-	uint8_t golden[4096];
-	size_t len = read_golden_of("without_job_key/", type, golden, sizeof(golden));
-
-	return decode_frame(golden, len, ret);
-}
-
-/* Messages of daemons that named a job by its hash: never made anew. */
-Test(codec, messages_of_daemons_without_job_keys_are_read)
-{
-	static const unsigned types[] = { CW_MSG_DIGEST,           CW_MSG_DIGEST_COPY,
-					  CW_MSG_MEMBERS,          CW_MSG_WINDOW_REQUEST,
-					  CW_MSG_EVIDENCE_REQUEST, CW_MSG_RANK_SEARCH,
-					  CW_MSG_INCIDENT_ANNOUNCE };
-
-	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		_cleanup_(message_freep) struct cw_message *back = NULL;
-
-		cr_assert_eq(decode_without_job_key(types[i], &back), 0);
-		cr_expect_eq(back->type, types[i]);
-	}
-}
-
-Test(codec, only_digests_and_searches_say_the_label_without_a_key)
-{
-	struct cw_message *m = NULL;
-
-	cr_assert_eq(decode_without_job_key(CW_MSG_DIGEST, &m), 0);
-	cr_expect_not(cw_job_key_is_set(&m->digest.job_key));
-	cr_expect_str_eq(m->digest.label, "slurm:4711");
-	m = cw_message_free(m);
-	cr_assert_eq(decode_without_job_key(CW_MSG_RANK_SEARCH, &m), 0);
-	cr_expect_str_eq(m->rank_search.label, "slurm:4711");
-	m = cw_message_free(m);
-	cr_assert_eq(decode_without_job_key(CW_MSG_WINDOW_REQUEST, &m), 0);
-	cr_expect_not(cw_job_key_is_set(&m->window_request.job_key));
-	cr_expect_str_eq(m->window_request.label, "");
-	m = cw_message_free(m);
 }
 
 Test(codec, a_job_key_of_another_length_is_refused)

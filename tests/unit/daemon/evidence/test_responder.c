@@ -168,7 +168,7 @@ Test(responder, windows_of_a_job_hash_alone_are_refused_and_counted)
 	msg.window_request.job_key = (struct cw_job_key){ 0 };
 	msg.window_request.label = "";
 	cr_assert_not(ask(&msg));
-	cr_assert_eq(cw_responder_unnamed(responder), 1);
+	cr_assert_eq(cw_responder_refused(responder), 1);
 }
 
 Test(responder, windows_under_the_key_of_another_job_are_refused)
@@ -200,7 +200,30 @@ Test(responder, evidence_about_a_process_of_another_job_is_refused)
 }
 
 /* refused so far, after so many requests of this peer about the agent */
-static uint64_t ask_as(const char *peer, bool names_job, unsigned n)
+static uint64_t ask_as(const char *peer, unsigned n)
+{
+	struct cw_msg_evidence_target target = { .pid = agent.pid, .what = CW_EVIDENCE_PROC };
+	struct cw_message msg = { .type = CW_MSG_EVIDENCE_REQUEST };
+
+	target.start_ticks = fixture_seen(&f, &agent)->rank.start_ticks;
+	msg.evidence_request = (struct cw_msg_evidence_request){ .deadline_ms = 10000,
+								 .targets = &target,
+								 .n_targets = 1,
+								 .job_key = f.job.key,
+								 .uid = f.job.uid,
+								 .label = f.job.label };
+	while (n--)
+		cr_assert(cw_responder_message(responder, peer, &msg));
+	return cw_responder_refused(responder);
+}
+
+Test(responder, evidence_is_for_those_who_may_lead_the_job)
+{
+	cr_assert_eq(ask_as(heir[0], 1), 0);
+	cr_assert_eq(ask_as(stranger, 1), 1);
+}
+
+Test(responder, evidence_without_a_job_is_refused)
 {
 	struct cw_msg_evidence_target target = { .pid = agent.pid, .what = CW_EVIDENCE_PROC };
 	struct cw_message msg = { .type = CW_MSG_EVIDENCE_REQUEST };
@@ -209,27 +232,8 @@ static uint64_t ask_as(const char *peer, bool names_job, unsigned n)
 	msg.evidence_request = (struct cw_msg_evidence_request){
 		.deadline_ms = 10000, .targets = &target, .n_targets = 1, .label = ""
 	};
-	if (names_job) {
-		msg.evidence_request.job_key = f.job.key;
-		msg.evidence_request.uid = f.job.uid;
-		msg.evidence_request.label = f.job.label;
-	}
-	while (n--)
-		cr_assert(cw_responder_message(responder, peer, &msg));
-	return cw_responder_refused(responder);
-}
-
-Test(responder, evidence_is_for_those_who_may_lead_the_job)
-{
-	cr_assert_eq(ask_as(heir[0], true, 1), 0);
-	cr_assert_eq(ask_as(stranger, true, 1), 1);
-}
-
-/* As leaders of older versions ask. */
-Test(responder, evidence_without_a_job_is_for_those_who_may_lead_the_processes_job)
-{
-	cr_assert_eq(ask_as(heir[0], false, 1), 0);
-	cr_assert_eq(ask_as(stranger, false, 1), 1);
+	cr_assert(cw_responder_message(responder, heir[0], &msg));
+	cr_assert_eq(cw_responder_refused(responder), 1);
 }
 
 Test(responder, windows_are_for_those_who_may_lead_the_job)
@@ -244,6 +248,6 @@ Test(responder, windows_are_for_those_who_may_lead_the_job)
 
 Test(responder, one_peer_leaves_places_to_the_others)
 {
-	cr_assert_eq(ask_as(heir[0], true, CW_RESPONDER_MAX_PENDING), CW_RESPONDER_MAX_PENDING / 8);
-	cr_assert_eq(ask_as(heir[1], true, 4), CW_RESPONDER_MAX_PENDING / 8);
+	cr_assert_eq(ask_as(heir[0], CW_RESPONDER_MAX_PENDING), CW_RESPONDER_MAX_PENDING / 8);
+	cr_assert_eq(ask_as(heir[1], 4), CW_RESPONDER_MAX_PENDING / 8);
 }
