@@ -152,7 +152,7 @@ static void find_down(struct doctor *d, const char *why)
 
 /*
  * Reads the commit from the agent's file, at most len - 1 bytes. Returns false if there is no file,
- * or the agent is older.
+ * or no commit in it.
  */
 static bool read_agent_commit(char *buf, size_t len)
 {
@@ -331,7 +331,7 @@ static void check_jobs(struct doctor *d)
 	uint32_t code;
 	size_t i;
 
-	/* An older daemon does not know this verb. */
+	/* Another check reports a daemon that does not answer. */
 	if (cw_control_ask(d->control, "communicators", NULL, COMMS_TIMEOUT_MS, &doc, &code, &err) <
 	    0)
 		return;

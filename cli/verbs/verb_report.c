@@ -205,14 +205,6 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* Filters the list again, because a daemon of an older version does not filter. */
-static void filter_list(const struct cw_incident_filter *filter, json_t *list)
-{
-	for (size_t i = json_array_size(list); i > 0; i--)
-		if (!cw_incident_filter_matches(filter, json_array_get(list, i - 1)))
-			(void)json_array_remove(list, i - 1); /* the index is valid */
-}
-
 static void show_list(const struct report_args *args, const json_t *incidents)
 {
 	bool has_color = cw_text_wants_color(stdout);
@@ -235,7 +227,6 @@ static int list(const struct report_args *args)
 	json_decref(request);
 	if (r < 0)
 		return cw_ask_fail(r, &err);
-	filter_list(&args->filter, json_object_get(incidents, "incidents"));
 	if (args->anonymise && cw_anonymise(&incidents, 1) < 0) {
 		json_decref(incidents);
 		return out_of_memory();

@@ -160,7 +160,7 @@ static int show_page(const struct status_args *args, const json_t *ops)
 	return CW_EXIT_ERROR;
 }
 
-/* Adds the shared communicators of all nodes. If the daemon is late or older, adds nothing. */
+/* Adds the shared communicators of all nodes. If the daemon does not answer, adds nothing. */
 static void add_shared_comms(const struct status_args *args, json_t *status)
 {
 	json_t *doc = NULL;

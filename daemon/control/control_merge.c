@@ -41,8 +41,8 @@ static json_t *parse(const char *json)
 /* ---- incidents ---- */
 
 /*
- * True if we see the incident for the first time. The id alone is not unique: with older versions,
- * incidents of two users may have the same id.
+ * True if we see the incident for the first time. uid and id together are its name, and another
+ * node may list any id.
  */
 static bool is_new(struct cw_merge *m, const json_t *entry)
 {

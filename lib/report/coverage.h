@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a report describes an incident's coverage: the ranks visible at that time, and separately the
- * ranks on nodes that had stopped reporting. Older documents have no coverage. Pure; any thread.
+ * ranks on nodes that had stopped reporting. Pure; any thread.
  */
 #pragma once
 

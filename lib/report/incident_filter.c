@@ -73,13 +73,6 @@ bool cw_incident_filter_wants(const struct cw_incident_filter *f, const char *ti
 	return !f->node || is_on(hosts, f->node);
 }
 
-bool cw_incident_filter_matches(const struct cw_incident_filter *f, const json_t *entry)
-{
-	return cw_incident_filter_wants(
-		f, cw_json_str(entry, "time", ""), cw_json_str(entry, "class", ""),
-		cw_json_str(entry, "job", ""), json_object_get(entry, "hosts"));
-}
-
 /*
  * Adds the host of `of`, unless the list already contains it or is full. Returns 0, or -1 if out
  * of memory.

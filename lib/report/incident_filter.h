@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Selects incidents from a list. The daemon filters its list before it cuts it to the size of
- * a message. The command line filters again, because older daemons send the whole list. Pure;
- * any thread.
+ * a message. Pure; any thread.
  */
 #pragma once
 
@@ -32,11 +31,7 @@ json_t *cw_incident_filter_write(const struct cw_incident_filter *filter);
  */
 void cw_incident_filter_read(const json_t *arguments, struct cw_incident_filter *ret);
 
-/* True if entry, an element of collwatch.incidents/1 (docs/schemas.md), fits the filter. */
-bool cw_incident_filter_matches(const struct cw_incident_filter *filter, const json_t *entry);
-/*
- * Like cw_incident_filter_matches(), but takes the values of an entry that has not been made yet.
- */
+/* True if an entry of collwatch.incidents/1 (docs/schemas.md) with these values fits the filter. */
 bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const char *time,
 			      const char *class, const char *job, const json_t *hosts);
 

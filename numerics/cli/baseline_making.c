@@ -58,8 +58,7 @@ static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 	if (is_complete && !said->waited)
 		fprintf(stderr,
 			"collwatch: rank %d did not wait to be read, so numbers may be lost: its "
-			"agent is older than --complete, or does not see this $TMPDIR, as in a "
-			"container\n",
+			"agent does not see this $TMPDIR, as in a container\n",
 			said->rank);
 }
 

@@ -335,7 +335,7 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
 	if (r == -ENOMEM || !*ret_asked)
 		return r == -ENOMEM ? r : 0;
-	if (r < 0) /* an older daemon, or one in trouble: use the local ranks only */
+	if (r < 0) /* a daemon in trouble: use the local ranks only */
 		cw_text_append(silent.names, sizeof(silent.names), "the daemon here (%s)",
 			       why.text);
 	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, &silent, err);

@@ -325,8 +325,8 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		      struct cw_err *err)
 {
 	struct cw_numerics_comm *comms;
+	json_int_t nranks, instance;
 	const json_t *doc;
-	json_int_t n;
 	size_t i;
 
 	comms = cw_arena_new_array(arena, struct cw_numerics_comm, json_array_size(list));
@@ -334,16 +334,11 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		return -ENOMEM;
 	json_array_foreach (list, i, doc) {
 		if (!cw_json_read_u64(json_object_get(doc, "id"), &comms[i].id) ||
-		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &n))
+		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &nranks) ||
+		    !read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &instance))
 			return bad_doc(err, "a communicator that is none");
-		comms[i].nranks = (uint32_t)n;
-		/*
-		 * Older documents have no instance. In those, all entries are
-		 * different communicators.
-		 */
-		comms[i].instance = read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &n)
-					    ? (uint32_t)n
-					    : (uint32_t)i;
+		comms[i].nranks = (uint32_t)nranks;
+		comms[i].instance = (uint32_t)instance;
 		comms[i].is_uncounted = json_is_false(json_object_get(doc, "counted"));
 		comms[i].name = text_of(arena, cw_json_str(doc, "name", ""));
 		if (!comms[i].name)
@@ -360,17 +355,17 @@ static bool read_source(const json_t *doc, struct cw_tensor_samples_source *ret)
 
 	if (!read_int(json_object_get(doc, "rank"), -1, INT32_MAX, &rank) ||
 	    !read_int(json_object_get(doc, "pid"), 0, INT32_MAX, &pid) ||
-	    !read_int(json_object_get(doc, "world_size"), -1, INT32_MAX, &world_size))
+	    !read_int(json_object_get(doc, "world_size"), -1, INT32_MAX, &world_size) ||
+	    !json_is_boolean(json_object_get(doc, "lives")) ||
+	    !read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ||
+	    !read_int(json_object_get(doc, "ended_ns"), 0, INT64_MAX, &ended))
 		return false;
 	ret->rank = (int32_t)rank;
 	ret->pid = (int32_t)pid;
 	ret->world_size = (int32_t)world_size;
-	/* Older documents have none of these members. */
-	ret->lives = !json_is_false(json_object_get(doc, "lives"));
-	ret->created_wall_ns =
-		read_int(json_object_get(doc, "created_ns"), 0, INT64_MAX, &created) ? created : 0;
-	ret->ended_wall_ns =
-		read_int(json_object_get(doc, "ended_ns"), 0, INT64_MAX, &ended) ? ended : 0;
+	ret->lives = json_is_true(json_object_get(doc, "lives"));
+	ret->created_wall_ns = created;
+	ret->ended_wall_ns = ended;
 	return cw_json_read_u64(json_object_get(doc, "calls"), &ret->n_ops) &&
 	       cw_json_read_u64(json_object_get(doc, "tensors"), &ret->n_samples) &&
 	       cw_json_read_u64(json_object_get(doc, "kept"), &ret->n_kept) &&
@@ -378,7 +373,8 @@ static bool read_source(const json_t *doc, struct cw_tensor_samples_source *ret)
 }
 
 /*
- * Reads the rank's platform, which older documents do not contain. Returns false if out of memory.
+ * Reads the rank's platform. A missing or odd value counts as unknown. Returns false if out of
+ * memory.
  */
 static bool read_rank(const json_t *doc, struct cw_arena *arena, struct cw_numerics_rank *ret)
 {

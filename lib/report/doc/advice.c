@@ -438,10 +438,7 @@ static bool is_failed(const json_t *incident)
 	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
 }
 
-/*
- * True if the incident has no blind spot. Older incidents lack the list of blind spots, so they
- * count as not all seen.
- */
+/* True if the incident has no blind spot. Without a list of blind spots it is not all seen. */
 static bool is_all_seen(const json_t *incident)
 {
 	const json_t *spots = json_object_get(incident, "blind_spots"), *one;

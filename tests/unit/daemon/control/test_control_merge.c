@@ -361,7 +361,7 @@ Test(control_merge, a_leader_without_an_answer_is_named)
 	cr_expect_not_null(strstr(of_job("summary"), "b leads this job and did not answer"));
 	tear_down();
 	begin_status();
-	cr_assert_not(add("b", 1, "")); /* too busy, or of the version before */
+	cr_assert_not(add("b", 1, "")); /* too busy */
 	end();
 	cr_expect_str_eq(of_job("leader_answer"), "silent");
 }

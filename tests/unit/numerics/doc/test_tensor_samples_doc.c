@@ -121,7 +121,7 @@ Test(tensor_samples_doc, what_is_read_is_what_was_written)
 	json_decref(again);
 }
 
-/* A document of an older version, or of an attacker. */
+/* A document of an attacker. */
 Test(tensor_samples_doc, what_a_rank_runs_on_may_be_missing_or_anything)
 {
 	static char long_model[1000];
@@ -237,6 +237,23 @@ Test(tensor_samples_doc, what_points_elsewhere_is_refused)
 	json_object_set_new(doc, "samples", json_null());
 	assert_refused(doc, -EBADMSG);
 	assert_refused(json_array(), -EBADMSG);
+}
+
+Test(tensor_samples_doc, an_entry_that_lacks_a_member_is_refused)
+{
+	static const char *const lacks[][2] = { { "comms", "id" },       { "comms", "nranks" },
+						{ "comms", "instance" }, { "ranks", "pid" },
+						{ "ranks", "lives" },    { "ranks", "created_ns" },
+						{ "ranks", "ended_ns" } };
+
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+		json_t *doc = make();
+
+		cr_assert_eq(json_object_del(json_array_get(json_object_get(doc, lacks[i][0]), 1),
+					     lacks[i][1]),
+			     0);
+		assert_refused(doc, -EBADMSG);
+	}
 }
 
 Test(tensor_samples_doc, too_many_are_refused)
