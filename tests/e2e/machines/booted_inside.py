@@ -289,19 +289,6 @@ def keeps_its_configuration_from_the_daemon():
 
 
 @test
-def takes_the_configuration_back_from_the_daemons_user():
-    """An older unit gave the directory away. Group and mode are the site's."""
-    fields = status_of(show("MainPID"))
-    os.chown("/etc/collwatch", int(fields["Uid"].split()[0]), int(fields["Gid"].split()[0]))
-    os.chmod("/etc/collwatch", 0o750)
-    call("systemd-tmpfiles", "--create", "collwatch.conf")
-    configuration_is_safe()
-    expect(os.stat("/etc/collwatch").st_mode & 0o7777 == 0o750, "the mode is the site's")
-    os.chown("/etc/collwatch", 0, 0)
-    os.chmod("/etc/collwatch", 0o755)
-
-
-@test
 def starts_with_a_configuration():
     configure(CONFIG)
     call("systemctl", "restart", UNIT)

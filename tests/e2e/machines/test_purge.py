@@ -24,7 +24,6 @@ useradd --system --gid collwatch --home-dir /var/lib/collwatch --no-create-home 
 mkdir /etc/collwatch
 """
 PURGE = f'sh "{SOURCE}/debian/collwatch-daemon.postrm" purge\n'
-UPGRADE = f'sh "{SOURCE}/debian/collwatch-daemon.postinst" configure 0.0\n'
 ACCOUNT = "getent passwd collwatch || echo no user; getent group collwatch || echo no group\n"
 
 
@@ -48,19 +47,6 @@ chgrp collwatch /etc/collwatch/peer.key
 def test_a_purge_takes_the_account_where_nothing_of_it_stays():
     said = run("echo >/etc/collwatch/collwatchd.conf\n" + PURGE + ACCOUNT + "ls /etc/collwatch")
     expect("no user" in said and "no group" in said and "collwatchd.conf" in said, said)
-
-
-def test_an_upgrade_takes_the_directory_from_the_daemons_user():
-    said = run("""
-chown collwatch:collwatch /etc/collwatch
-chmod 0770 /etc/collwatch
-""" + UPGRADE + "stat -c '%U %G %a' /etc/collwatch")
-    expect("root collwatch 750" in said, said)
-
-
-def test_an_upgrade_leaves_a_directory_of_roots_alone():
-    said = run("chmod 0700 /etc/collwatch\n" + UPGRADE + "stat -c '%U %G %a' /etc/collwatch")
-    expect("root root 700" in said, said)
 
 
 def test_the_packages_ship_the_directory():
