@@ -301,8 +301,8 @@ struct way {
 };
 
 /* Posts one alert, or several folded into one, after their bundles are on disk. */
-static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n, json_t *doc,
-		const struct way *way)
+static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_t n_ids,
+		json_t *doc, const struct way *way)
 {
 	struct outgoing *o = calloc(1, sizeof(*o));
 	int r = -ENOMEM;
@@ -314,12 +314,12 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 					.render = way->render,
 					.fn = way->fn };
 		o->id = strdup(ids[0]);
-		o->text = make_text(a, doc, n);
+		o->text = make_text(a, doc, n_ids);
 		if (asprintf(&o->key, "%s%s", ids[0], way->suffix) < 0)
 			o->key = NULL;
 	}
 	if (o && o->id && o->text && o->key)
-		r = cw_bundle_sync_start(a->sync, ids, n, on_synced, o);
+		r = cw_bundle_sync_start(a->sync, ids, n_ids, on_synced, o);
 	if (r < 0) {
 		if (o)
 			outgoing_free(o);

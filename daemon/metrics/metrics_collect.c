@@ -99,44 +99,44 @@ static void count_bundles(struct cw_store *store, struct cw_metrics *m)
 	m->state_writable = !stats.error;
 }
 
-void cw_metrics_collect(const struct cw_metrics_parts *p, struct cw_metrics *ret)
+void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret)
 {
-	int64_t up_ns = cw_clock_now_ns(p->clock) - p->started_ns;
+	int64_t up_ns = cw_clock_now_ns(parts->clock) - parts->started_ns;
 	struct cw_fork_server_stats forks;
 
 	memset(ret, 0, sizeof(*ret));
-	ret->extension = p->extension;
-	ret->start_time_s = (double)(cw_clock_wall_ns(p->clock) - up_ns) / CW_NS_PER_S;
-	cw_fork_server_stats(p->forks, &forks);
+	ret->extension = parts->extension;
+	ret->start_time_s = (double)(cw_clock_wall_ns(parts->clock) - up_ns) / CW_NS_PER_S;
+	cw_fork_server_stats(parts->forks, &forks);
 	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* children's time includes lost fork servers */
 	ret->fork_servers_lost = forks.lost;
-	ret->held_up_max_s = (double)p->held_up_max_ns / CW_NS_PER_S;
+	ret->held_up_max_s = (double)parts->held_up_max_ns / CW_NS_PER_S;
 	ret->rss_bytes = rss_bytes();
 	ret->fds = count_fds();
-	ret->is_shadow = cw_alerts_is_shadow(p->alerts);
-	ret->reload_ok = !p->reload || p->reload->result <= CW_RELOAD_DONE;
-	ret->reload_failures = p->reload ? p->reload->failures : 0;
-	count_bundles(p->store, ret);
-	ret->requests_refused = cw_responder_refused(p->responder);
+	ret->is_shadow = cw_alerts_is_shadow(parts->alerts);
+	ret->reload_ok = !parts->reload || parts->reload->result <= CW_RELOAD_DONE;
+	ret->reload_failures = parts->reload ? parts->reload->failures : 0;
+	count_bundles(parts->store, ret);
+	ret->requests_refused = cw_responder_refused(parts->responder);
 	for (unsigned k = 0; k < CW_PEER_ASK__MAX; k++)
-		ret->peer_too_often += cw_peer_rate_refused(p->peer_rate, k);
-	ret->digests_lost = p->digests_lost;
-	ret->messages_without_job = p->messages_without_job;
-	ret->lateness = *p->lateness;
+		ret->peer_too_often += cw_peer_rate_refused(parts->peer_rate, k);
+	ret->digests_lost = parts->digests_lost;
+	ret->messages_without_job = parts->messages_without_job;
+	ret->lateness = *parts->lateness;
 	cw_accept_pause_stats(&ret->accept);
-	cw_leader_jobs(p->leader, on_job, ret);
-	count_peers(p->transport, ret);
-	cw_node_stats(p->node, &ret->node);
-	ret->ops = *cw_node_op_totals(p->node);
-	cw_leader_stats(p->leader, &ret->leader);
-	cw_transport_stats(p->transport, &ret->transport);
-	if (p->tcp)
-		cw_tcp_stats(p->tcp, &ret->tcp);
-	cw_capture_stats(p->capture, &ret->capture);
-	cw_alerts_stats(p->alerts, &ret->alerts);
-	ret->mutes_unconfirmed = p->mutes_unconfirmed;
+	cw_leader_jobs(parts->leader, on_job, ret);
+	count_peers(parts->transport, ret);
+	cw_node_stats(parts->node, &ret->node);
+	ret->ops = *cw_node_op_totals(parts->node);
+	cw_leader_stats(parts->leader, &ret->leader);
+	cw_transport_stats(parts->transport, &ret->transport);
+	if (parts->tcp)
+		cw_tcp_stats(parts->tcp, &ret->tcp);
+	cw_capture_stats(parts->capture, &ret->capture);
+	cw_alerts_stats(parts->alerts, &ret->alerts);
+	ret->mutes_unconfirmed = parts->mutes_unconfirmed;
 	ret->log_lost = cw_log_lost();
-	cw_control_socket_stats(p->control, &ret->control);
+	cw_control_socket_stats(parts->control, &ret->control);
 	if (ret->node.processes > ret->node.connected + ret->node.dead)
 		ret->processes_unconnected =
 			ret->node.processes - ret->node.connected - ret->node.dead;

@@ -181,13 +181,13 @@ static int remember(struct cw_sent_ids *ids, uint32_t uid, const char *id, int64
 	return 0;
 }
 
-static void load(struct cw_sent_ids *ids, FILE *f)
+static void load(struct cw_sent_ids *ids, FILE *file)
 {
 	char line[128], id[CW_INCIDENT_ID_MAX + 1], how[HOW_MAX + 1];
 	int64_t wall_ns, forgotten;
 	uint32_t uid;
 
-	for (unsigned lines = 0; fgets(line, sizeof(line), f); lines++) {
+	for (unsigned lines = 0; fgets(line, sizeof(line), file); lines++) {
 		if (lines == MAX_LINES) {
 			ids->refused++;
 			log_err("the state directory's file of sent alerts has more than %u lines, "

@@ -699,10 +699,10 @@ static int newest_first(const struct cw_store_entry *a, const struct cw_store_en
 	return x == y ? (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns) : (x < y) - (x > y);
 }
 
-static bool is_wanted(const struct cw_store_query *q, const struct cw_store_entry *e)
+static bool is_wanted(const struct cw_store_query *query, const struct cw_store_entry *e)
 {
-	return (q->is_of_all || e->uid == q->uid) &&
-	       cw_incident_filter_wants(&q->filter, e->time, e->class ? e->class : "",
+	return (query->is_of_all || e->uid == query->uid) &&
+	       cw_incident_filter_wants(&query->filter, e->time, e->class ? e->class : "",
 					e->job ? e->job : "", e->hosts);
 }
 
@@ -730,7 +730,8 @@ static json_t *make_line(const struct cw_store *store, const struct cw_store_ent
 	return line;
 }
 
-json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, size_t *ret_omitted)
+json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query,
+		      size_t *ret_omitted)
 {
 	size_t bytes = 0, omitted = 0;
 	json_t *list = json_array();
@@ -740,20 +741,21 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *q, si
 	HASH_ITER (hh, store->table, e, next) {
 		json_t *line;
 
-		if (!is_wanted(q, e))
+		if (!is_wanted(query, e))
 			continue;
 		/*
 		 * The first bundle that does not fit ends the list. An older one might fit, but
 		 * would look like the newest.
 		 */
-		if (omitted || (q->max && json_array_size(list) >= q->max)) {
+		if (omitted || (query->max && json_array_size(list) >= query->max)) {
 			omitted++;
 			continue;
 		}
 		line = make_line(store, e);
-		bytes += q->max_bytes ? json_dumpb(line, NULL, 0, JSON_COMPACT) + 1 + q->extra_bytes
-				      : 0;
-		if (bytes > q->max_bytes) {
+		bytes += query->max_bytes
+				 ? json_dumpb(line, NULL, 0, JSON_COMPACT) + 1 + query->extra_bytes
+				 : 0;
+		if (bytes > query->max_bytes) {
 			json_decref(line);
 			omitted++;
 			continue;
