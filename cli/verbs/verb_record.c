@@ -247,7 +247,7 @@ static void show_connection(const struct cw_record *rec, const struct cw_record_
 	if (c->pid)
 		printf(", for process %u", c->pid);
 	if (c->op_index)
-		printf(", op %" PRIu64, c->op_index);
+		printf(", op_index %" PRIu64, c->op_index);
 	if (c->replay)
 		printf(", replay %u", c->replay);
 	printf(": of %u step%s %u posted", c->steps, plural(c->steps), c->posted);

@@ -446,7 +446,7 @@ Test(analyze, shows_the_connections_of_a_record)
 	cr_assert_eq(RECORD(path), CW_EXIT_OK, "%s", complaints);
 	assert_says("3 network connections with an open op");
 	assert_says("rank 2 to rank 3, channel 0");
-	assert_says("op 5: of 16 steps 9 posted, 8 ready, 7 handed to the network, 1 done");
+	assert_says("op_index 5: of 16 steps 9 posted, 8 ready, 7 handed to the network, 1 done");
 	assert_says("9 posted, 8 received, 7 given to the GPU, 1 done");
 	assert_says("for process 4711");
 	assert_says("coverage: the steps of 12 ops on a connection found no place");
