@@ -24,15 +24,17 @@
 #include "lab/sim/nccl_proxy.h"
 #include "lab/sim/nccl_reduce.h"
 #include "lab/sim/nccl_sim.h"
+#include "lab/sim/nccl_steps.h"
 
 struct coll {
 	ncclComm_t comm;
 	const struct sim_task *task;
 	size_t elem;
 	uint64_t units;
-	void *scaled;          /* own data after a user-made operator's multiplication */
-	bool *wants_input;     /* per rank: no message yet */
-	struct sim_msg **from; /* per rank: the matching message */
+	void *scaled;                    /* own data after a user-made operator's multiplication */
+	bool *wants_input;               /* per rank: no message yet */
+	struct sim_msg **from;           /* per rank: the matching message */
+	struct sim_steps *sends, *recvs; /* per rank */
 };
 
 static bool reduces(const struct sim_task *t)
@@ -79,6 +81,10 @@ static bool post_all(struct coll *c)
 		if (p == c->comm->rank)
 			continue;
 		h.bytes = part_for(c, p, &data);
+		sim_steps_begin(&c->sends[p], c->comm, c->task->launched, p, &c->comm->coll[p],
+				true, h.bytes);
+		sim_steps_begin(&c->recvs[p], c->comm, c->task->launched, p, &c->comm->coll[p],
+				false, c->task->count * c->elem);
 		if (sim_link_post(&c->comm->coll[p], &h, data) < 0)
 			return false;
 	}
@@ -105,6 +111,8 @@ static bool advance(struct coll *c)
 		if (!c->from[p] && l->queue && fits(c, &l->queue->header))
 			c->from[p] = sim_link_take(l);
 		c->wants_input[p] = !c->from[p] && !l->queue;
+		sim_steps_advance(&c->sends[p], false);
+		sim_steps_advance(&c->recvs[p], c->from[p] != NULL);
 		if (!c->from[p] || l->out)
 			is_complete = false;
 	}
@@ -266,9 +274,11 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 	c.units = reduces(task) ? task->count : task->count * c.elem;
 	c.wants_input = calloc((size_t)comm->nranks, sizeof(*c.wants_input));
 	c.from = calloc((size_t)comm->nranks, sizeof(struct sim_msg *));
+	c.sends = calloc((size_t)comm->nranks, sizeof(*c.sends));
+	c.recvs = calloc((size_t)comm->nranks, sizeof(*c.recvs));
 	stall_if_asked(comm);
 	sim_proxy_begin();
-	if (c.wants_input && c.from && scale_own_data(&c) && post_all(&c)) {
+	if (c.wants_input && c.from && c.sends && c.recvs && scale_own_data(&c) && post_all(&c)) {
 		while (!comm->is_aborted && !(is_complete = advance(&c))) {
 			stall_if_asked(comm);
 			note_lost_peers(&c);
@@ -283,6 +293,12 @@ void sim_coll_run(ncclComm_t comm, const struct sim_task *task)
 
 	for (int p = 0; c.from && p < comm->nranks; p++)
 		free(c.from[p]);
+	for (int p = 0; c.sends && c.recvs && p < comm->nranks; p++) {
+		sim_steps_end(&c.sends[p]);
+		sim_steps_end(&c.recvs[p]);
+	}
+	free(c.sends);
+	free(c.recvs);
 	free(c.from);
 	free(c.wants_input);
 	free(c.scaled);

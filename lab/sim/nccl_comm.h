@@ -51,6 +51,7 @@ struct ncclComm {
 	int next_redop;
 	char name[64];                /* from its configuration, "" for none */
 	void *profiler;               /* the plugin's context */
+	uint64_t hash;                /* NCCL's name for it, for the plugin */
 	uint64_t profiler_numbers[8]; /* number of launched collectives, by kind */
 };
 

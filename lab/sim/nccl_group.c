@@ -169,12 +169,16 @@ static void run_job(void *arg)
 
 	if (j->group) {
 		j->result = sim_bootstrap_split(&split, &child);
-		if (child)
+		if (child) {
+			child->hash = sim_profiler_child_hash(j->comm->hash, (int)j->ordinal + 1,
+							      j->color);
 			sim_profiler_init(child);
+		}
 		*j->newcomm = child;
 		return;
 	}
 	j->result = sim_bootstrap_init(j->comm, &j->id);
+	j->comm->hash = sim_profiler_hash(&j->id);
 	if (j->result == ncclSuccess)
 		sim_profiler_init(j->comm);
 	if (j->result != ncclSuccess && j->comm->is_blocking) {
@@ -252,14 +256,14 @@ static ncclResult_t run_launches(struct part *parts)
 
 			p->colls = t->next;
 			t->next = NULL;
-			sim_profiler_launch(p->comm, t);
+			sim_profiler_launch(p->comm, t, false);
 			result = sim_launch(p->comm, t);
 		}
 		if (p->p2p && result == ncclSuccess) {
 			struct sim_task *batch = p->p2p;
 
 			p->p2p = NULL;
-			sim_profiler_launch(p->comm, batch);
+			sim_profiler_launch(p->comm, batch, false);
 			result = sim_launch(p->comm, batch);
 		}
 	}

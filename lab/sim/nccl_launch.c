@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "lab/sim/nccl_cuda.h"
+#include "lab/sim/nccl_profiler.h"
 #include "lab/sim/nccl_sim.h"
 
 #define STALL_SEEN_MS 50
@@ -104,6 +105,8 @@ static void run(void *arg)
 
 	take_turn(l);
 	if (!comm->is_aborted) {
+		if (is_captured)
+			sim_profiler_launch(comm, l->tasks, true);
 		if (sim_is_p2p(l->tasks))
 			sim_p2p_run(comm, l->tasks);
 		else

@@ -54,6 +54,7 @@ int sim_link_post(struct sim_link *l, const struct sim_msg_header *header, const
 	while (*link)
 		link = &(*link)->next;
 	*link = o;
+	l->posted_total += sizeof(o->header) + o->header.bytes;
 	return 0;
 }
 
@@ -88,6 +89,7 @@ static void pump_out(struct sim_link *l)
 			return;
 		}
 		o->done += (size_t)n;
+		l->written_total += (size_t)n;
 		if (o->done < sizeof(o->header) + o->header.bytes)
 			return;
 		l->out = o->next;
@@ -120,6 +122,7 @@ static bool read_part(struct sim_link *l)
 		return false;
 	}
 	l->in_done += (size_t)n;
+	l->read_total += (size_t)n;
 	if (l->in_done < sizeof(l->in_header))
 		return true;
 	if (!l->in_msg) {

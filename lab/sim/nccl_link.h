@@ -52,6 +52,8 @@ struct sim_link {
 	struct sim_msg *queue; /* complete messages */
 	size_t queued_bytes;
 	struct sim_out *out;
+	/* All bytes of messages, headers included: posted, written to and read from the socket. */
+	uint64_t posted_total, written_total, read_total;
 	/* Unacknowledged sends of this batch and of earlier ones. */
 	unsigned int unacked;
 	uint64_t unacked_bytes;

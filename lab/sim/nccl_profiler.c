@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab/sim/nccl_cuda.h"
 #include "lab/sim/nccl_reduce.h"
@@ -25,12 +26,14 @@ enum {
 	EVENT_GROUP = 1 << 0,
 	EVENT_COLL = 1 << 1,
 	EVENT_P2P = 1 << 2,
+	EVENT_PROXY_OP = 1 << 3,
+	EVENT_PROXY_STEP = 1 << 4,
 	EVENT_GROUP_API = 1 << 8,
 	EVENT_COLL_API = 1 << 9,
 	EVENT_P2P_API = 1 << 10,
 	/* NCCL reports a group if the plugin wants it, or anything in it. */
 	EVENTS_OF_GROUP_API = EVENT_GROUP_API | EVENT_COLL_API | EVENT_P2P_API | EVENT_GROUP |
-			      EVENT_COLL | EVENT_P2P,
+			      EVENT_COLL | EVENT_P2P | EVENT_PROXY_OP | EVENT_PROXY_STEP,
 	STATE_GROUP_START_API_STOP = 23,
 	STATE_GROUP_END_API_START = 24,
 };
@@ -80,6 +83,14 @@ struct event_v5 {
 			uint8_t channels;
 			void *parent_group;
 		} p2p;
+		struct {
+			pid_t pid;
+			uint8_t channel;
+			int peer, steps, chunk_bytes, is_send;
+		} proxy_op;
+		struct {
+			int step;
+		} proxy_step;
 	};
 };
 
@@ -131,7 +142,7 @@ static void load(void)
 void sim_profiler_init(ncclComm_t comm)
 {
 	const char *name = comm->name[0] ? comm->name : NULL;
-	uint64_t hash = comm->listener.key;
+	uint64_t hash = comm->hash;
 	int nodes = 1;
 
 	(void)pthread_once(&once, load);
@@ -262,7 +273,7 @@ void sim_profiler_end_is_over(void)
 }
 
 /* NCCL's final form of the call: gathers and broadcasts move bytes. */
-static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
+static void launch_coll(ncclComm_t comm, struct sim_task *t, void *group, bool is_replay)
 {
 	bool in_bytes = t->kind == SIM_ALL_GATHER || t->kind == SIM_BROADCAST;
 	struct event_v5 event = { .type = EVENT_COLL };
@@ -271,7 +282,7 @@ static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 	event.parent = plugin_version == 4 ? group : t->profiler;
 	/* NCCL does not count calls in a graph: ncclProfilerStartTaskEvents() of 2.29.7. */
 	event.coll.number = comm->profiler_numbers[t->kind];
-	if (!sim_cuda_is_captured(t->stream))
+	if (!is_replay && !sim_cuda_is_captured(t->stream))
 		comm->profiler_numbers[t->kind]++;
 	event.coll.func = func_name(t->kind);
 	event.coll.send = t->send;
@@ -283,9 +294,10 @@ static void launch_coll(ncclComm_t comm, const struct sim_task *t, void *group)
 	handle = start_event(comm, &event);
 	if (handle)
 		(void)plugin->stop_event(handle);
+	t->launched = handle;
 }
 
-static void launch_p2p(ncclComm_t comm, const struct sim_task *t, void *group)
+static void launch_p2p(ncclComm_t comm, struct sim_task *t, void *group)
 {
 	struct event_v5 event = { .type = EVENT_P2P };
 	void *handle;
@@ -300,26 +312,116 @@ static void launch_p2p(ncclComm_t comm, const struct sim_task *t, void *group)
 	handle = start_event(comm, &event);
 	if (handle)
 		(void)plugin->stop_event(handle);
+	t->launched = handle;
 }
 
-void sim_profiler_launch(ncclComm_t comm, const struct sim_task *tasks)
+/* True if the plugin gets the proxy's events. */
+static bool has_proxy(void)
 {
-	int wanted = sim_is_p2p(tasks) ? EVENT_P2P : EVENT_COLL;
+	return plugin && (event_mask & EVENT_PROXY_OP) && getenv("SIM_NCCL_STEPS");
+}
+
+void sim_profiler_launch(ncclComm_t comm, struct sim_task *tasks, bool is_replay)
+{
+	int wanted = (sim_is_p2p(tasks) ? EVENT_P2P : EVENT_COLL) | EVENT_PROXY_OP;
 	struct event_v5 event = { .type = EVENT_GROUP };
 	bool is_wanted;
 	void *group;
 
 	if (!plugin || (comm->nranks == 1 && !sim_is_p2p(tasks)) ||
-	    !(event_mask & (EVENT_GROUP | EVENT_COLL | EVENT_P2P)))
+	    !(event_mask & (EVENT_GROUP | EVENT_COLL | EVENT_P2P | EVENT_PROXY_OP)))
+		return;
+	if (is_replay != (has_proxy() && (is_replay || sim_cuda_is_captured(tasks->stream))))
 		return;
 	group = start_event(comm, &event);
 	is_wanted = (event_mask & wanted) && (group || plugin_version > 4);
-	for (const struct sim_task *t = tasks; t && is_wanted; t = t->next) {
+	for (struct sim_task *t = tasks; t && is_wanted; t = t->next) {
 		if (sim_is_p2p(t))
 			launch_p2p(comm, t, group);
 		else
-			launch_coll(comm, t, group);
+			launch_coll(comm, t, group, is_replay);
 	}
 	if (group)
 		(void)plugin->stop_event(group);
+}
+
+/* ---- the proxy ---- */
+
+void *sim_profiler_part_start(ncclComm_t comm, const struct sim_profiler_part *part)
+{
+	struct event_v5 event = { .type = EVENT_PROXY_OP,
+				  .parent = part->launch,
+				  .proxy_op = { .pid = getpid(),
+						.peer = part->peer,
+						.steps = part->steps,
+						.chunk_bytes = part->chunk_bytes,
+						.is_send = part->is_send } };
+
+	return has_proxy() && comm->profiler ? start_event(comm, &event) : NULL;
+}
+
+void *sim_profiler_step_start(ncclComm_t comm, void *part, int step)
+{
+	struct event_v5 event = { .type = EVENT_PROXY_STEP,
+				  .parent = part,
+				  .proxy_step = { .step = step } };
+
+	return start_event(comm, &event);
+}
+
+void sim_profiler_step_state(void *step, int state, size_t bytes)
+{
+	if (step)
+		(void)plugin->record_event_state(step, state, &bytes);
+}
+
+void sim_profiler_stop(void *event)
+{
+	if (event)
+		(void)plugin->stop_event(event);
+}
+
+/* ---- NCCL's hash of communicators: eatHash() and digestHash() of src/include/bitops.h ---- */
+
+static void eat(uint64_t acc[2], const void *bytes, size_t size)
+{
+	acc[0] ^= size;
+	for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		acc[0] += acc[1];
+		acc[1] ^= acc[0];
+		acc[0] ^= acc[0] >> 31;
+		acc[0] *= 0x9de62bbc8cef3ce3;
+		acc[1] ^= acc[1] >> 32;
+		acc[1] *= 0x485cd6311b599e79;
+		memcpy(&word, (const char *)bytes + at,
+		       size - at < sizeof(word) ? size - at : sizeof(word));
+		acc[0] += word;
+	}
+}
+
+static uint64_t digest(const uint64_t acc[2])
+{
+	uint64_t h = (acc[0] ^ acc[0] >> 31) * 0xbac3bd562846de6b + acc[1];
+
+	return (h ^ h >> 32) * 0x995a187a14e7b445;
+}
+
+uint64_t sim_profiler_hash(const ncclUniqueId *id)
+{
+	uint64_t acc[2] = { 1, 1 };
+
+	eat(acc, id->internal, sizeof(id->internal));
+	return digest(acc);
+}
+
+uint64_t sim_profiler_child_hash(uint64_t parent, int count, int color)
+{
+	uint64_t acc[2] = { 1, 1 };
+
+	eat(acc, &parent, sizeof(parent));
+	eat(acc, &count, sizeof(count));
+	eat(acc, &color, sizeof(color));
+	return digest(acc);
 }

@@ -10,6 +10,7 @@
  *	nccl_link.c	messages over one connection
  *	nccl_reduce.c	arithmetic on data types
  *	nccl_profiler.c	report all of this to a profiler plugin
+ *	nccl_steps.c	and the steps of each connection
  *
  * and for communicators nccl_comm.c (life), nccl_bootstrap.c (rendezvous of ranks) and
  * nccl_net.c (sockets).
@@ -60,6 +61,7 @@ struct sim_task {
 	ncclComm_t comm;
 	CUstream stream;
 	void *profiler; /* the plugin's handle for the call */
+	void *launched; /* and for its launch */
 };
 
 static inline bool sim_is_p2p(const struct sim_task *t)
