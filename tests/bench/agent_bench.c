@@ -13,7 +13,9 @@
  * load of a cold page in the same rounds, the unit of a cold call's waits; to_load: the median in
  * loads. preloaded: the same calls in tests/bench/agent_cold.c, where program, NCCL and agent lie
  * far apart. captured: every stream is being captured into a graph. training_loop: steps of work on
- * a MiB and 16 ops; its ratio is the whole loop's, and its p999 of steps, not calls. instructions,
+ * a MiB and 16 ops; its ratio is the whole loop's, and its p999 of steps, not calls. step_callback:
+ * a callback of the profiler plugin for a step of a network connection, five to a step; its ops are
+ * callbacks. instructions,
  * cache_misses: in user space, added per call, null with the reason where the machine does not
  * count.
  *
@@ -41,6 +43,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/hooks/profiler_abi.h"
 #include "agent/hooks/real.h"
 #include "agent/hooks/wrap.h"
 #include "agent/ops/graph.h"
@@ -336,6 +339,80 @@ static struct result measure_plain_cold(void)
 	return measure_cold(plain);
 }
 
+/* ---- a step of a network connection, as NCCL's proxy reports it ---- */
+
+#define STEP_CALLBACKS 5 /* start, three states, stop */
+
+extern const struct cw_nccl_profiler_v5 ncclProfiler_v5;
+
+static struct {
+	void *context, *part;
+	int next; /* number of the step */
+} proxy;
+
+static ELSEWHERE ncclResult_t fake_callback(void *handle, int state, void *args)
+{
+	__asm__ volatile("" ::: "memory");
+	return ncclSuccess;
+}
+
+static void step_of_connection(unsigned i, bool with_agent)
+{
+	static const int states[] = { CW_NCCL_STATE_SEND_GPU_WAIT, CW_NCCL_STATE_SEND_PEER_WAIT,
+				      CW_NCCL_STATE_SEND_WAIT };
+	struct cw_nccl_event event = { .type = CW_NCCL_EVENT_PROXY_STEP,
+				       .parent = proxy.part,
+				       .proxy_step = { .number = proxy.next } };
+	struct cw_nccl_step_args args = { .bytes = 65536 };
+	void *step = NULL;
+
+	if (!with_agent) {
+		for (unsigned n = 0; n < STEP_CALLBACKS; n++)
+			(void)fake_callback(&event, (int)i, &args);
+		return;
+	}
+	(void)ncclProfiler_v5.start_event(proxy.context, &step, &event);
+	for (unsigned n = 0; n < sizeof(states) / sizeof(states[0]); n++)
+		(void)ncclProfiler_v5.record_event_state(step, states[n], &args);
+	(void)ncclProfiler_v5.stop_event(step);
+	proxy.next++;
+}
+
+static struct result measure_steps(void)
+{
+	return measure(step_of_connection, STEP_CALLBACKS);
+}
+
+/* The steps that the record counts as done, on all connections. */
+static uint64_t steps_done(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < CW_REC_CONNECTIONS; i++)
+		n += CW_LOAD(cw_record.connections[i].counts[CW_REC_STEP_DONE]);
+	return n;
+}
+
+static void measure_proxy(struct row *row)
+{
+	struct cw_nccl_event event = {
+		.type = CW_NCCL_EVENT_PROXY_OP,
+		.proxy_op = { .pid = getpid(), .peer = 1, .steps = INT32_MAX, .is_send = 1 }
+	};
+	int mask = 0;
+
+	(void)ncclProfiler_v5.init(&proxy.context, 1, &mask, NULL, 2, 2, 0, NULL);
+	(void)ncclProfiler_v5.start_event(proxy.context, &proxy.part, &event);
+	if (!proxy.part) {
+		row->lacks = "a connection";
+		return;
+	}
+	measure_row(row, measure_steps);
+	row->recorded = STEP_CALLBACKS * steps_done();
+	(void)ncclProfiler_v5.stop_event(proxy.part);
+	(void)ncclProfiler_v5.finalize(proxy.context);
+}
+
 /* Every stream is being captured into one graph, for as long as this takes. */
 static struct result measure_captured(void)
 {
@@ -465,6 +542,7 @@ enum {
 	P2P,
 	CAPTURED,
 	LOOP,
+	STEP,
 	TWO,
 	COLD,
 	PRELOADED,
@@ -484,6 +562,7 @@ static struct row rows[ROWS] = {
 	[LOOP] = { .name = "training_loop_ns",
 		   .what = "an op of a training loop",
 		   .least_ns = -MOST_NS },
+	[STEP] = { .name = "step_callback_ns", .what = "a callback of a network step" },
 	[TWO] = { .name = "two_threads_ns", .what = "one call, two threads" },
 	[COLD] = { .name = "cold_ns", .what = "one call, cold caches" },
 	[PRELOADED] = { .name = "cold_preloaded_ns", .what = "one call, cold, preloaded" },
@@ -507,6 +586,7 @@ static void measure_rows(bool is_brief)
 	measure_row(&rows[P2P], measure_p2p);
 	measure_row(&rows[COLD], measure_plain_cold);
 	measure_row(&rows[LOOP], measure_loop);
+	measure_proxy(&rows[STEP]);
 	count_instructions(plain, &instructions);
 	count_cache_misses(plain, &cache_misses);
 	measure_row(&rows[CAPTURED], measure_captured);
