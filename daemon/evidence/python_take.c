@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/evidence/python_take.h"
+#include "daemon/evidence/python_part.h"
 
 #include <errno.h>
 #include <string.h>

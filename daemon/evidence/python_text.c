@@ -11,7 +11,7 @@
  * Threads names in brackets came with 3.14. File and function names are escaped to ASCII by the
  * writer and cut after 500 characters ("..."); a missing one is ???, an unknown line too.
  */
-#include "daemon/evidence/python_text.h"
+#include "daemon/evidence/python_part.h"
 
 #include <string.h>
 

@@ -101,21 +101,26 @@ static void on_thread(const struct cw_python_thread *t, void *user)
 	}
 }
 
+/* "2 of 9 threads: changed while read …" */
+static void write_count(const struct cw_python_read_summary *s, uint32_t n,
+			enum cw_python_thread_state state, char *reason, size_t size)
+{
+	(void)snprintf(reason, size, "%u of %u thread%s: %s", n, s->n_threads,
+		       s->n_threads == 1 ? "" : "s", note_of(state));
+}
+
 static void write_reason(const struct cw_python_read_summary *s, bool is_full, char *reason,
 			 size_t size)
 {
-	if (s->n_changed || s->n_unreadable)
-		(void)snprintf(reason, size, "%u of %u threads: %s",
-			       s->n_changed ? s->n_changed : s->n_unreadable, s->n_threads,
-			       note_of(s->n_changed ? CW_PYTHON_THREAD_CHANGED
-						    : CW_PYTHON_THREAD_UNREADABLE));
+	*reason = '\0';
+	if (s->n_changed)
+		write_count(s, s->n_changed, CW_PYTHON_THREAD_CHANGED, reason, size);
+	else if (s->n_unreadable)
+		write_count(s, s->n_unreadable, CW_PYTHON_THREAD_UNREADABLE, reason, size);
 	else if (s->has_more || is_full)
 		(void)snprintf(reason, size, "more threads than can be sent");
 	else if (s->n_cut)
-		(void)snprintf(reason, size, "%u of %u threads: %s", s->n_cut, s->n_threads,
-			       note_of(CW_PYTHON_THREAD_CUT));
-	else
-		*reason = '\0';
+		write_count(s, s->n_cut, CW_PYTHON_THREAD_CUT, reason, size);
 }
 
 static json_t *make_part(const char *status, const char *reason, json_t *threads)

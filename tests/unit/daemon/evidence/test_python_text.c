@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/evidence/python_text.h"
+#include "daemon/evidence/python_part.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
