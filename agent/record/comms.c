@@ -17,7 +17,7 @@
 #include "agent/base/state.h"
 #include "agent/record/labels.h"
 #include "agent/record/own_memory.h"
-#include "model/group_name.h"
+#include "record/group_name.h"
 #include "model/signature.h"
 
 struct cw_comm cw_comms[CW_REC_COMMS];

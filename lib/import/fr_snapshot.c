@@ -27,7 +27,7 @@
 #include "import/fr_member.h"
 #include "import/fr_stale.h"
 #include "import/fr_time.h"
-#include "model/group_name.h"
+#include "record/group_name.h"
 #include "model/rankset.h"
 #include "model/signature.h"
 #include "record/record_layout.h"

@@ -83,6 +83,8 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - The weight of a node in an election (leader/election.c): it decides which node leads, and is
  *    never a key. A user can craft a label so that a chosen node leads his job, but that gives him
  *    no access to another user's job.
+ *  - The number of a job in messages (identity/job_label.c): uid and label decide, the number only
+ *    speeds up the search.
  */
 static inline uint64_t cw_hash_step(uint64_t h, uint64_t v)
 {

@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/text.h"
-#include "model/group_name.h"
+#include "record/group_name.h"
 #include "model/op.h"
 #include "numerics/judge/buckets.h"
 #include "numerics/read/tensor_file.h"

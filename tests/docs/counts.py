@@ -47,7 +47,6 @@ NEVER_ONE = {
     ("numerics/read/numerics_files.c", "%u records"): "none, or too many of them",
     ("lib/import/record_files.c", "%u records"): "none, or too many of them",
     ("lib/leader/job_evaluation.c", "%u ranks"): "so many of all that a job of several has",
-    ("lib/python/reader/python_doc.c", "%u threads"): "so many of all",
     ("lib/say/english.c", "%u ranks"): "one has words of its own",
     ("lib/report/doc/slow_doc.c", "%u collectives"): "so many are looked at before anybody is slow",
     ("lib/report/doc/snapshot_doc.c", "%u communicators"): "of so many some are kept",

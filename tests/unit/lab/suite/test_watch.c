@@ -562,10 +562,10 @@ Test(watch, digests_and_clocks_as_they_come_in_life)
 	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
 }
 
-Test(watch, daemons_of_the_version_before_are_understood)
+Test(watch, daemons_of_a_later_version_are_understood)
 {
-	run("machine not 1 old\nfault 3 at 20s on world block", "never_entered 3");
+	run("machine not 1 newer\nfault 3 at 20s on world block", "never_entered 3");
 	expect_alert(CW_CLASS_NEVER_ENTERED, 3, 1);
-	run("machine 0 old\nfault 6 at 20s on world all_reduce change redop max", "mismatch 6");
+	run("machine 0 newer\nfault 6 at 20s on world all_reduce change redop max", "mismatch 6");
 	expect_alert(CW_CLASS_MISMATCH, 6, 1);
 }

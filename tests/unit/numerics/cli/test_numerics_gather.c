@@ -307,11 +307,12 @@ Test(numerics_gather, a_page_that_no_node_has_is_refused)
 	struct cw_err err = { "" };
 
 	for (unsigned i = 0; i <= CW_TENSOR_SAMPLES_DOC_PAGE_RANKS; i++)
-		(void)json_array_append_new(json_object_get(doc, "ranks"),
-					    json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "rank",
-						      (int)i, "pid", 1, "world_size", -1, "calls",
-						      0, "tensors", 0, "kept", 0, "not_collected",
-						      0));
+		(void)json_array_append_new(
+			json_object_get(doc, "ranks"),
+			json_pack("{s:i, s:i, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:i}", "rank",
+				  (int)i, "pid", 1, "world_size", -1, "lives", 1, "created_ns", 1,
+				  "ended_ns", 0, "calls", 0, "tensors", 0, "kept", 0,
+				  "not_collected", 0));
 	cr_expect_eq(numerics_gather_doc(&g, doc, NULL, "a", &page, &err), -E2BIG);
 	cr_expect_eq(numerics_gather_doc(&g, doc, "bundle", NULL, &page, &err), 0, "%s", err.text);
 	json_decref(doc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/group_name.h"
+#include "record/group_name.h"
 
 #include <stdbool.h>
 #include <stdio.h>

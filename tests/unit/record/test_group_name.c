@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of torch's groups in reports, for the names in its communicators and its dumps. */
-#include "model/group_name.h"
+#include "record/group_name.h"
 
 #include <criterion/criterion.h>
 
