@@ -71,6 +71,10 @@ Test(anonymise, masks_users_jobs_and_pods_that_are_called_like_words_of_ours)
 	       "{\"job\":\"slurm:job-1\",\"notes\":[\"rank 3 of job-1 waits\"]}");
 	EXPECT("{\"pod\":\"world\",\"notes\":[\"pod world waits\"]}",
 	       "{\"pod\":\"pod-1\",\"notes\":[\"pod pod-1 waits\"]}");
+	EXPECT("{\"cause\":\"killed by SIGKILL sent by slow (pid 7, root)\",\"cause_command\":\"slow\","
+	       "\"cause_group\":\"/docker/zorgle\"}",
+	       "{\"cause\":\"killed by SIGKILL sent by command-1 (pid 7, root)\",\"cause_command\":"
+	       "\"command-1\",\"cause_group\":\"/path-1/file-1\"}");
 	/* Each machine has it. */
 	EXPECT("{\"user\":\"root\",\"notes\":[\"needs root to look\"]}",
 	       "{\"user\":\"user-1\",\"notes\":[\"needs root to look\"]}");
