@@ -109,6 +109,8 @@ def test_says_which_thread_holds_the_interpreter_lock(python):
         def holders():
             return [t["tid"] for t in python_of(program.pid)["threads"] if t["gil"] == "holds"]
         wait_until(lambda: holders() == [program.pid], holders)
+        wait_until(lambda: f"main thread {program.pid} " in read(program.pid).stdout and
+                   ", holds the GIL, innermost first" in read(program.pid).stdout, "shown")
     with Program(python, "still") as program:
         wait_until(lambda: not holders(), holders)
 

@@ -237,10 +237,12 @@ static void put_python(const struct cw_text *t, const json_t *evidence, bool all
 	if (!part_is_there(t, python, "Python"))
 		return;
 	json_array_foreach (threads, i, thread) {
+		bool has_tid = cw_json_int(thread, "tid", 0) > 0;
+
 		if (!all && thread != shown)
 			continue;
 		put_python_thread(t, thread,
-				  n == 1 ? ""
+				  n == 1 ? (has_tid ? ", thread" : "")
 				  : json_is_true(json_object_get(thread, "current"))
 					  ? ", current thread"
 				  : thread == shown ? ", main thread"
