@@ -134,16 +134,18 @@ static const char *known_status(const json_t *part)
 json_t *cw_python_take_read(const char *output, size_t len, bool is_whole)
 {
 	json_t *part = is_whole ? cw_json_parse(output, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	const json_t *reason = json_object_get(part, "reason");
 	json_t *result;
 
 	if (!json_is_object(part))
 		result = cw_evidence_part("failed",
 					  "reading the interpreter's memory did not end well");
 	else
-		result = json_pack(
-			"{s:s, s:o, s:o}", "status", known_status(part), "reason",
-			cw_evidence_clean(json_object_get(part, "reason"), MAX_TEXT_BYTES),
-			"threads", clean_threads(json_object_get(part, "threads")));
+		result =
+			json_pack("{s:s, s:o, s:o}", "status", known_status(part), "reason",
+				  json_is_string(reason) ? cw_evidence_clean(reason, MAX_TEXT_BYTES)
+							 : json_string(""),
+				  "threads", clean_threads(json_object_get(part, "threads")));
 	json_decref(part);
 	return result;
 }
