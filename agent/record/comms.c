@@ -17,8 +17,8 @@
 #include "agent/base/state.h"
 #include "agent/record/labels.h"
 #include "agent/record/own_memory.h"
-#include "record/group_name.h"
 #include "model/signature.h"
+#include "record/group_name.h"
 
 struct cw_comm cw_comms[CW_REC_COMMS];
 uint8_t cw_comm_hints[256];

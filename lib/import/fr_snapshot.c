@@ -27,9 +27,9 @@
 #include "import/fr_member.h"
 #include "import/fr_stale.h"
 #include "import/fr_time.h"
-#include "record/group_name.h"
 #include "model/rankset.h"
 #include "model/signature.h"
+#include "record/group_name.h"
 #include "record/record_layout.h"
 
 /* The members of a communicator take memory even if no dump describes them, so we limit them. */
