@@ -97,6 +97,7 @@ json_t *cw_summaries_doc(const struct cw_summaries_source *source, const struct 
 			ranks[content.n_ranks++] = members[i].rank;
 	}
 	content.n_omitted = page->n_omitted;
+	/* cppcheck-suppress returnDanglingLifetime ; the document copies the content */
 	return source->extension->page(&content, &page->n_samples);
 }
 

@@ -7,10 +7,10 @@
 
 #include "common/cleanup.h"
 #include "common/text.h"
-#include "record/group_name.h"
 #include "model/op.h"
 #include "numerics/judge/buckets.h"
 #include "numerics/read/tensor_file.h"
+#include "record/group_name.h"
 
 #define NAME_BYTES 32 /* the size of a communicator's name in a flight record */
 #define TEXT_BYTES 256

@@ -597,7 +597,7 @@ Test(agent_profiler_proxy, keeps_the_op_of_another_process_apart)
 	stop(own);
 	theirs = comms[0]; /* a forked sibling has the same pointers */
 	op = proxy_op_of(&theirs, SEND, getpid() + 1);
-	cr_assert_eq(the_slot()->pid, getpid() + 1);
+	cr_assert_eq(the_slot()->pid, (uint32_t)getpid() + 1);
 	cr_assert_eq(the_slot()->rank, my_rank);
 	step = proxy_step(&theirs, op, 0);
 	state(step, CW_NCCL_STATE_SEND_GPU_WAIT, 0);
