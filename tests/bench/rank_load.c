@@ -3,8 +3,8 @@
  * usage: rank_load SOCKET RANKS COMMS OPS_PER_SECOND
  *
  * Processes that register like agents and enter, return and complete so many ops a second, each on
- * so many communicators, until they are killed. tests/bench/daemon-cost measures a daemon with
- * them.
+ * so many communicators, until they are killed. With 0 ops they only show that they live, so a
+ * machine holds thousands of them. tests/bench/daemon-cost measures a daemon with them.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -59,6 +59,7 @@ static void one_op(struct cw_test_record *rec, int comm)
 static void be_rank(const struct load *l, unsigned rank)
 {
 	struct cw_test_record *rec = cw_test_record_new();
+	int64_t tick_ns = l->ops ? TICK_NS : CW_NS_PER_S;
 	struct timespec next;
 	unsigned comm = 0;
 
@@ -72,8 +73,10 @@ static void be_rank(const struct load *l, unsigned rank)
 	for (;;) {
 		for (unsigned i = 0; i < l->ops * TICK_NS / CW_NS_PER_S; i++)
 			one_op(rec, (int)(comm++ % l->comms));
+		if (!l->ops)
+			rec->now_ns += tick_ns;
 		__atomic_store_n(&rec->header->beat_ns, (uint64_t)rec->now_ns, __ATOMIC_RELAXED);
-		next.tv_nsec += TICK_NS;
+		next.tv_nsec += tick_ns;
 		if (next.tv_nsec >= CW_NS_PER_S) {
 			next.tv_nsec -= CW_NS_PER_S;
 			next.tv_sec++;
@@ -94,10 +97,10 @@ int main(int argc, char **argv)
 			   .ranks = (unsigned)strtoul(argv[2], NULL, 10),
 			   .comms = (unsigned)strtoul(argv[3], NULL, 10),
 			   .ops = (unsigned)strtoul(argv[4], NULL, 10) };
-	if (!l.ranks || !l.comms || l.comms > CW_REC_COMMS || l.ops < 200) {
+	if (!l.ranks || !l.comms || l.comms > CW_REC_COMMS || (l.ops && l.ops < 200)) {
 		(void)fprintf(stderr,
 			      "rank_load: ranks, communicators (at most %d) and 200 ops a "
-			      "second or more\n",
+			      "second or more, or none\n",
 			      CW_REC_COMMS);
 		return 1;
 	}
