@@ -32,6 +32,7 @@
 #include "report/json_util.h"
 #include "report/text.h"
 #include "report/text/render_text.h"
+#include "say/english.h"
 
 enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
 
@@ -364,7 +365,7 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 static int note_others(const struct analyze_args *args, struct cw_snapshot *snap,
 		       const struct cw_verdict_list *list)
 {
-	char text[512];
+	char text[512], summary[CW_VERDICT_TEXT_MAX];
 	int r = 0;
 
 	for (uint32_t i = 1; i < list->n && r == 0; i++) {
@@ -372,7 +373,7 @@ static int note_others(const struct analyze_args *args, struct cw_snapshot *snap
 			continue;
 		(void)snprintf(text, sizeof(text),
 			       "there is another fault, independent of this one: %.450s",
-			       list->v[i].summary);
+			       cw_say_text(&list->v[i].said, summary, sizeof(summary)));
 		r = cw_snapshot_add_note(snap, text);
 	}
 	return r;

@@ -18,6 +18,7 @@
 #include "leader/incident/incident_journal.h"
 #include "leader/snapshot_build.h"
 #include "leader/window_fetch.h"
+#include "say/english.h"
 
 #define START_NOTICE_NS (5 * CW_NS_PER_S)
 
@@ -292,8 +293,9 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 		view->since_ns = snap->now_ns;
 	view->phase = decision->phase;
 	view->verdict_class = verdict->verdict_class;
-	(void)snprintf(view->summary, sizeof(view->summary), "%s",
-		       decision->phase == CW_STALL_QUIET ? "" : verdict->summary);
+	view->summary[0] = '\0';
+	if (decision->phase != CW_STALL_QUIET)
+		(void)cw_say_text(&verdict->said, view->summary, sizeof(view->summary));
 }
 
 static uint32_t ranks_reported(const struct cw_snapshot *snap)
@@ -562,11 +564,13 @@ static void act_on(struct evaluation *evaluation, struct cw_job *job,
 static void log_verdict(const struct evaluation *evaluation, const struct cw_verdict *verdict,
 			const struct cw_stall_decision *decision)
 {
+	char summary[CW_VERDICT_TEXT_MAX];
+
 	if (verdict->verdict_class != CW_CLASS_HEALTHY)
 		leader_log(evaluation->all->config->effects, CW_LOG_DEBUG,
 			   "job=%s: phase %u: %s: %s [%s]", evaluation->entry->digests.label,
 			   (unsigned)decision->phase, cw_confidence_name(verdict->confidence),
-			   verdict->summary, decision->why);
+			   cw_say_text(&verdict->said, summary, sizeof(summary)), decision->why);
 }
 
 static void evaluate_job(struct evaluation *evaluation, struct cw_job *job,

@@ -20,6 +20,7 @@
 #include "model/cause.h"
 #include "model/death.h"
 #include "model/nccl_result.h"
+#include "say/english.h"
 
 /* Stands in place of the number of calls in the id. No real count gets this high. */
 #define POSTMORTEM_SEQ UINT64_MAX
@@ -77,7 +78,7 @@ static void note_wait(struct cw_postmortem_wait *w, const struct cw_snapshot *sn
 	}
 	for (uint32_t i = 0; i < verdict->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
 		w->culprits[i] = snap->ranks[verdict->culprits[i].rank].rank;
-	(void)snprintf(w->summary, sizeof(w->summary), "%s", verdict->summary);
+	(void)cw_say_text(&verdict->said, w->summary, sizeof(w->summary));
 }
 
 void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snapshot *snap,

@@ -17,6 +17,7 @@
 #include "model/rankset.h"
 #include "report/json_util.h"
 #include "report/process_doc.h"
+#include "say/english.h"
 
 #define RANKS_BYTES 256
 
@@ -433,12 +434,14 @@ static json_t *last_doc(const struct cw_postmortem_facts *facts)
 static json_t *wrong_data_doc(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_verdict_list *v = facts->input->list;
+	char text[CW_VERDICT_TEXT_MAX];
 	json_t *list = json_array();
 	int bad = 0;
 
 	for (uint32_t i = 0; v && i < v->n; i++)
 		if (cw_postmortem_is_wrong_data(&v->v[i]) && !(facts->input->alerted & 1u << i))
-			bad |= json_array_append_new(list, cw_json_text(v->v[i].summary));
+			bad |= json_array_append_new(
+				list, cw_json_text(cw_say_text(&v->v[i].said, text, sizeof(text))));
 	return cw_json_finish(list, bad);
 }
 

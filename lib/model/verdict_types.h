@@ -127,10 +127,13 @@ enum cw_severity {
 	CW_SEVERITY_PAGE,       /* also alerts people */
 };
 
+/* Sizes of buffers for the text of a whole verdict, and of one reason or ruled-out cause. */
+#define CW_VERDICT_TEXT_MAX 512u
+#define CW_REASON_TEXT_MAX 256u
+
 struct cw_culprit {
 	uint32_t rank;         /* index into snapshot.ranks */
 	struct cw_clause said; /* its position and activity */
-	char reason[256];      /* `said` as text */
 };
 
 /* Ranks that behaved alike at the call in question. */
@@ -155,7 +158,6 @@ struct cw_alternative {
 	uint32_t n_culprits;
 	double probability;
 	struct cw_clause said;
-	char reason[256]; /* `said` as text */
 };
 
 struct cw_verdict {
@@ -230,8 +232,7 @@ struct cw_verdict {
 	/* Enter time of the oldest op in which a rank waits; 0 = no rank waits. */
 	int64_t waiting_since_ns;
 	int64_t last_progress_ns; /* newest progress on the affected comms; 0 = unknown */
-	struct cw_clause said;    /* what we tell people */
-	char summary[512];        /* `said` as text, one line */
+	struct cw_clause said;    /* what we tell people: one line */
 	void *owner;              /* private: owns all of the above */
 };
 

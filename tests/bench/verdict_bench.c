@@ -21,6 +21,7 @@
 #include "model/signature.h"
 #include "model/snapshot.h"
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 
 #define S INT64_C(1000000000)
 #define NOW (1000 * S)
@@ -170,7 +171,7 @@ static int report(const struct bench *b, int64_t load_ns, int64_t verdict_ns,
 	(void)getrusage(RUSAGE_SELF, &usage);
 	if (!json) {
 		(void)printf("%" PRIu32 " ranks x %" PRIu32 " comms: verdict in %.1f ms (%s)\n",
-			     b->n_ranks, b->n_comms, (double)verdict_ns / 1e6, v->summary);
+			     b->n_ranks, b->n_comms, (double)verdict_ns / 1e6, said_text(&v->said));
 		return 0;
 	}
 	(void)printf("{\"ranks\":%" PRIu32 ",\"comms\":%" PRIu32

@@ -28,6 +28,7 @@
 
 #include "analysis/stall/patience.h"
 #include "model/signature.h"
+#include "say/english.h"
 
 #define S INT64_C(1000000000)
 /* Room for twice as many entries as an evaluation has verdicts, because matters take turns. */
@@ -679,7 +680,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 
 	ret->phase = weigh(s, e, snap, v, &p);
 	if (ret->phase >= CW_STALL_STALLED)
-		(void)snprintf(e->what, sizeof(e->what), "%.255s", v->summary);
+		(void)cw_say_text(&v->said, e->what, sizeof(e->what));
 	ret->since_ns = e->since_ns;
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;

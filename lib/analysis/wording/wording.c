@@ -8,7 +8,6 @@
 #include "analysis/wording/reason.h"
 #include "analysis/wording/ruled_out.h"
 #include "model/cause.h"
-#include "say/english.h"
 
 /* ---- the text of an alert: the first of its sentences names the culprit ---- */
 
@@ -1053,7 +1052,6 @@ static void wording_of_alternative(const struct diagnosis *diag, struct cw_alter
 	} else {
 		cw_say(&alt->said, some_wait_in_full_call);
 	}
-	(void)cw_say_text(&alt->said, alt->reason, sizeof(alt->reason));
 }
 
 int wording_of_verdict(struct diagnosis *diag)
@@ -1068,7 +1066,6 @@ int wording_of_verdict(struct diagnosis *diag)
 			struct cw_culprit *c = &v->culprits[i];
 
 			reason_of_culprit(diag, c);
-			(void)cw_say_text(&c->said, c->reason, sizeof(c->reason));
 			is_incomplete = is_incomplete || c->said.is_incomplete;
 		}
 		for (uint32_t i = 0; i < v->n_alternatives; i++)
@@ -1078,6 +1075,5 @@ int wording_of_verdict(struct diagnosis *diag)
 	} else {
 		cw_say(&v->said, nothing_is_blocked);
 	}
-	(void)cw_say_text(&v->said, v->summary, sizeof(v->summary));
 	return r == 0 && (is_incomplete || v->said.is_incomplete) ? -ENOMEM : r;
 }

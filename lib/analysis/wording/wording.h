@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verdict in words, for a person who was woken up by it. Fills v->summary, the reasons of the
- * culprits and of the alternatives, and the list of what was ruled out.
+ * What we tell a person whom the verdict has woken up. Fills v->said, the reasons of the culprits
+ * and of the alternatives, and the list of what was ruled out.
  */
 #pragma once
 

@@ -87,7 +87,7 @@ static json_t *culprit_doc(const struct cw_snapshot *snap, const struct cw_culpr
 		bad |= cw_process_doc_add_pod(doc, rank);
 		bad |= cw_process_doc_add_state(doc, rank);
 	}
-	bad |= cw_said_set(doc, "reason", &culprit->said, sizeof(culprit->reason));
+	bad |= cw_said_set(doc, "reason", &culprit->said, CW_REASON_TEXT_MAX);
 	return cw_json_finish(doc, bad);
 }
 
@@ -182,7 +182,7 @@ static json_t *alternative_doc(const struct cw_snapshot *snap, const struct cw_a
 	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->verdict_class)));
 	bad |= json_object_set_new(doc, "culprits", culprits);
 	bad |= json_object_set_new(doc, "probability", json_real(alt->probability));
-	bad |= cw_said_set(doc, "reason", &alt->said, sizeof(alt->reason));
+	bad |= cw_said_set(doc, "reason", &alt->said, CW_REASON_TEXT_MAX);
 	return cw_json_finish(doc, bad);
 }
 
@@ -210,7 +210,7 @@ static json_t *text_list(const char *const *texts, uint32_t n)
 static int add_ruled_out(json_t *doc, const struct cw_verdict *v)
 {
 	json_t *texts = json_array(), *said = json_array();
-	char text[256];
+	char text[CW_REASON_TEXT_MAX];
 	int bad = 0;
 
 	for (uint32_t i = 0; i < v->n_ruled_out; i++) {
@@ -457,7 +457,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
 	bad |= json_object_set_new(doc, "times", times_doc(info));
 	bad |= add_timeout(doc, snap);
-	bad |= cw_said_set(doc, "summary", &v->said, sizeof(v->summary));
+	bad |= cw_said_set(doc, "summary", &v->said, CW_VERDICT_TEXT_MAX);
 	bad |= add_proposal(doc, info);
 	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
 	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));

@@ -22,6 +22,7 @@
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
 #include "report/doc/snapshot_doc.h"
+#include "tests/support/snapshot/said_text.h"
 
 /* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)
@@ -60,7 +61,7 @@ static int write_bundle(const struct job *job, struct cw_snapshot *snap, const s
 	if (r < 0)
 		fprintf(stderr, "make_bundle: %s\n", err.text);
 	else
-		printf("%s %s\n", cw_class_name(v->verdict_class), v->summary);
+		printf("%s %s\n", cw_class_name(v->verdict_class), said_text(&v->said));
 	return r;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "record/record_layout.h"
-#include "say/english.h"
 
 static const struct cw_op waiting_op = {
 	.kind = CW_OP_ALL_REDUCE,
@@ -186,7 +185,6 @@ void fixture_verdict(struct cw_verdict *ret)
 				.call = { .kind = CW_OP_ALL_REDUCE, .seq = 42, .peer = -1 } },
 	       (struct cw_arg){ .kind = CW_ARG_COMM, .comm = { .name = "tp_group", .id = 7 } });
 	cw_say(&ret->said, end);
-	(void)cw_say_text(&ret->said, ret->summary, sizeof(ret->summary));
 }
 
 static const char culprit_evidence[] =

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "say/english.h"
+#include "tests/support/snapshot/said_text.h"
 
 struct sb *b;
 struct cw_snapshot *snap;
@@ -35,26 +36,20 @@ void expect(unsigned verdict_class, const char *detail, const char *culprits, co
 	judge();
 	cr_expect_eq(v.verdict_class, verdict_class, "class %s (%s), not %s: %s",
 		     cw_class_name(v.verdict_class), cw_detail_name(v.detail),
-		     cw_class_name(verdict_class), v.summary);
+		     cw_class_name(verdict_class), said_text(&v.said));
 	cr_expect_str_eq(cw_detail_name(v.detail), detail, "%s: %s", cw_detail_name(v.detail),
-			 v.summary);
+			 said_text(&v.said));
 	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "culprits %s: %s", sb_culprits(snap, &v),
-			 v.summary);
+			 said_text(&v.said));
 	cr_expect_str_eq(sb_victims(snap, &v), victims, "victims %s: %s", sb_victims(snap, &v),
-			 v.summary);
+			 said_text(&v.said));
 	if (getenv("SHOW")) {
 		fprintf(stderr, "# %s/%s %s: %s\n", cw_class_name(v.verdict_class),
-			cw_detail_name(v.detail), cw_confidence_name(v.confidence), v.summary);
+			cw_detail_name(v.detail), cw_confidence_name(v.confidence),
+			said_text(&v.said));
 		for (uint32_t i = 0; i < v.n_culprits; i++)
-			fprintf(stderr, "#   %s\n", v.culprits[i].reason);
+			fprintf(stderr, "#   %s\n", said_text(&v.culprits[i].said));
 		for (uint32_t i = 0; i < v.n_ruled_out; i++)
-			fprintf(stderr, "#   not: %s\n", ruled_out(i));
+			fprintf(stderr, "#   not: %s\n", said_text(&v.ruled_out_said[i]));
 	}
-}
-
-const char *ruled_out(uint32_t i)
-{
-	static char text[256];
-
-	return cw_say_text(&v.ruled_out_said[i], text, sizeof(text));
 }

@@ -17,6 +17,3 @@ void judge(void);
 
 /* The same, with the expected result; culprits and victims as rank sets. */
 void expect(unsigned verdict_class, const char *detail, const char *culprits, const char *victims);
-
-/* The sentence v.ruled_out_said[i] as text, valid until the next call. */
-const char *ruled_out(uint32_t i);

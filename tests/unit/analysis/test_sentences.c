@@ -6,6 +6,7 @@
 #include "model/cause.h"
 #include "record/record_layout.h"
 #include "tests/support/report/for_people.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
@@ -13,14 +14,15 @@ TestSuite(sentences, .init = verdict_setup, .fini = verdict_teardown);
 static void says(unsigned verdict_class, const char *sentence)
 {
 	cr_expect_eq(v.verdict_class, verdict_class, "%s: %s", cw_class_name(v.verdict_class),
-		     v.summary);
-	cr_expect_str_eq(v.summary, sentence);
-	for_people(v.summary);
-	cr_expect(v.summary[strlen(v.summary) - 1] == '.', "%s", v.summary);
+		     said_text(&v.said));
+	cr_expect_str_eq(said_text(&v.said), sentence);
+	for_people(said_text(&v.said));
+	cr_expect(said_text(&v.said)[strlen(said_text(&v.said)) - 1] == '.', "%s",
+		  said_text(&v.said));
 	for (uint32_t i = 0; i < v.n_culprits; i++)
-		for_people(v.culprits[i].reason);
+		for_people(said_text(&v.culprits[i].said));
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		for_people(ruled_out(i));
+		for_people(said_text(&v.ruled_out_said[i]));
 }
 
 static void again(void)
@@ -94,9 +96,9 @@ Test(sentences, of_what_a_rank_last_did)
 	b->ranks[3].host_activity_ns = SB_NOW - 98 * SB_S / 10;
 	b->ranks[3].host_activity_by = "cpu";
 	judge();
-	cr_expect_not_null(strstr(v.culprits[0].reason, "; last used CPU 9.8 s ago"), "%s",
-			   v.culprits[0].reason);
-	for_people(v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "; last used CPU 9.8 s ago"),
+			   "%s", said_text(&v.culprits[0].said));
+	for_people(said_text(&v.culprits[0].said));
 }
 
 /* Its daemon began after it did: its earlier activity is unknown. */
@@ -106,9 +108,9 @@ Test(sentences, of_a_rank_that_was_never_seen_at_work)
 	b->ranks[3].host_activity_ns = SB_NOW - 60 * SB_S;
 	b->ranks[3].host_activity_by = "";
 	judge();
-	cr_expect_not_null(strstr(v.culprits[0].reason, "; has not worked for 60 s"), "%s",
-			   v.culprits[0].reason);
-	for_people(v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "; has not worked for 60 s"),
+			   "%s", said_text(&v.culprits[0].said));
+	for_people(said_text(&v.culprits[0].said));
 }
 
 /* The kind of its sleep decides when we page, so the sentence names it. */
@@ -131,19 +133,20 @@ Test(sentences, of_what_a_rank_sleeps_in)
 	b->ranks[3].host_activity_ns = SB_NOW - 60 * SB_S;
 	b->ranks[3].host_activity_by = "";
 	judge();
-	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "%s", v.culprits[0].reason);
+	cr_expect_null(strstr(said_text(&v.culprits[0].said), "waits for"), "%s",
+		       said_text(&v.culprits[0].said));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		b->ranks[3].host_wait = cases[i].wait;
 		judge();
-		cr_expect_not_null(strstr(v.culprits[0].reason, cases[i].says), "%s",
-				   v.culprits[0].reason);
-		for_people(v.culprits[0].reason);
+		cr_expect_not_null(strstr(said_text(&v.culprits[0].said), cases[i].says), "%s",
+				   said_text(&v.culprits[0].said));
+		for_people(said_text(&v.culprits[0].said));
 	}
 	b->ranks[3].host_activity_ns = SB_NOW;
 	b->ranks[3].host_activity_by = "cpu";
 	judge();
-	cr_expect_null(strstr(v.culprits[0].reason, "waits for"), "it works: %s",
-		       v.culprits[0].reason);
+	cr_expect_null(strstr(said_text(&v.culprits[0].said), "waits for"), "it works: %s",
+		       said_text(&v.culprits[0].said));
 }
 
 Test(sentences, of_a_dead_rank)
@@ -189,17 +192,20 @@ Test(sentences, of_several_dead_ranks)
 	b->ranks[3].cause = b->ranks[5].cause =
 		"killed by SIGKILL sent by slurmstepd (pid 7, root)";
 	judge();
-	cr_expect_not_null(strstr(v.summary, "ranks 3,5 were killed by SIGKILL sent by slurmstepd "
-					     "(pid 7, root) before they could"),
-			   "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "ranks 3,5 were killed by SIGKILL sent by slurmstepd "
+				  "(pid 7, root) before they could"),
+			   "%s", said_text(&v.said));
 	b->ranks[5].cause = "killed by SIGKILL sent by bash (pid 8, root)";
 	judge();
-	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "ranks 3,5 ended before they could"), "%s",
+			   said_text(&v.said));
 	b->ranks[3].cause_kind = b->ranks[5].cause_kind = CW_CAUSE_KILLED;
 	b->ranks[3].cause_by = b->ranks[5].cause_by = CW_END_BY_ITSELF;
 	b->ranks[3].cause_signal = b->ranks[5].cause_signal = 6;
 	judge();
-	cr_expect_not_null(strstr(v.summary, "ranks 3,5 ended before they could"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "ranks 3,5 ended before they could"), "%s",
+			   said_text(&v.said));
 }
 
 Test(sentences, of_a_lost_node)
@@ -410,9 +416,9 @@ Test(sentences, of_a_group_with_a_receive_without_its_send)
 	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = 3, .recvs = 31 };
 	judge();
 	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED);
-	cr_expect_not_null(strstr(v.summary, "rank 2 has been receiving from rank 3 "), "%s",
-			   v.summary);
-	for_people(v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "rank 2 has been receiving from rank 3 "),
+			   "%s", said_text(&v.said));
+	for_people(said_text(&v.said));
 }
 
 Test(sentences, of_a_receive_that_went_elsewhere)
@@ -422,8 +428,9 @@ Test(sentences, of_a_receive_that_went_elsewhere)
 	(void)posts(pp, 2, CW_OP_SEND, 3);
 	sb_waits(sb_comm(b, "world", 0, 4, 1, 63), 3, 2 * SB_S);
 	judge();
-	cr_expect_not_null(strstr(v.summary, "all_reduce #64 on world"), "%s", v.summary);
-	for_people(v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "all_reduce #64 on world"), "%s",
+			   said_text(&v.said));
+	for_people(said_text(&v.said));
 }
 
 Test(sentences, of_different_sizes)
@@ -461,10 +468,10 @@ Test(sentences, of_a_message_whose_progress_is_unknown)
 		c->members[m].known &= ~(uint32_t)(CW_KNOWN_REACHED | CW_KNOWN_COMPLETED);
 	}
 	judge();
-	cr_expect_eq(v.detail, CW_DETAIL_PROGRESS_UNKNOWN, "%s", v.summary);
-	cr_expect_null(strstr(v.summary, "all ranks"), "%s", v.summary);
-	cr_expect_not_null(strstr(v.summary, "no rank is seen to be missing there"), "%s",
-			   v.summary);
+	cr_expect_eq(v.detail, CW_DETAIL_PROGRESS_UNKNOWN, "%s", said_text(&v.said));
+	cr_expect_null(strstr(said_text(&v.said), "all ranks"), "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.said), "no rank is seen to be missing there"), "%s",
+			   said_text(&v.said));
 }
 
 static struct sb_comm *making(int64_t age_ns)
@@ -513,12 +520,14 @@ Test(sentences, of_makings_in_two_orders_that_others_wait_behind)
 	for (uint32_t m = 2; m < 8; m++)
 		sb_waits(world, m, 129 * SB_S);
 	judge();
-	cr_expect_not_null(strstr(v.summary, ". Ranks 0-1 wait in one of 2 such calls, all other "
-					     "ranks of the job behind them, and nobody is left to "
-					     "come to any."),
-			   "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  ". Ranks 0-1 wait in one of 2 such calls, all other "
+				  "ranks of the job behind them, and nobody is left to "
+				  "come to any."),
+			   "%s", said_text(&v.said));
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		cr_expect_null(strstr(ruled_out(i), "no deadlock"), "%s", ruled_out(i));
+		cr_expect_null(strstr(said_text(&v.ruled_out_said[i]), "no deadlock"), "%s",
+			       said_text(&v.ruled_out_said[i]));
 }
 
 Test(sentences, of_an_init_that_all_are_in)
@@ -556,5 +565,5 @@ Test(sentences, of_a_job_that_is_well)
 	(void)sb_comm(b, "world", 0, 8, 1, 41);
 	judge();
 	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY);
-	cr_expect_str_eq(v.summary, "no rank is blocked on a call that cannot complete");
+	cr_expect_str_eq(said_text(&v.said), "no rank is blocked on a call that cannot complete");
 }

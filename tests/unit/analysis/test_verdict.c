@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict, .init = verdict_setup, .fini = verdict_teardown);
@@ -25,9 +26,10 @@ Test(verdict, names_the_rank_that_never_entered)
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.coll_seq, 42);
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 12 * SB_S);
-	cr_expect_str_eq(v.summary, "rank 3 (node-a, pid 803) never reached all_reduce #42 on "
-				    "tp_group. The other 7 ranks have been waiting for it "
-				    "for 12 s.");
+	cr_expect_str_eq(said_text(&v.said),
+			 "rank 3 (node-a, pid 803) never reached all_reduce #42 on "
+			 "tp_group. The other 7 ranks have been waiting for it "
+			 "for 12 s.");
 }
 
 Test(verdict, follows_the_waiting_through_a_chain_of_comms)
@@ -70,13 +72,15 @@ Test(verdict, says_who_killed_a_process_where_the_kernel_does)
 	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	b->ranks[5].cause = "killed by SIGKILL sent by python3 (pid 4242, uid 1000)";
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
-	cr_expect_not_null(strstr(v.summary, " was killed by SIGKILL sent by python3 (pid 4242, "
-					     "uid 1000) before it could enter all_reduce #42 on "
-					     "world. The other 7 ranks "),
-			   "%s", v.summary);
-	cr_expect_not_null(strstr(v.culprits[0].reason, "killed by SIGKILL sent by python3 "
-							"(pid 4242, uid 1000), 4.0 s ago; "),
-			   "%s", v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  " was killed by SIGKILL sent by python3 (pid 4242, "
+				  "uid 1000) before it could enter all_reduce #42 on "
+				  "world. The other 7 ranks "),
+			   "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said),
+				  "killed by SIGKILL sent by python3 "
+				  "(pid 4242, uid 1000), 4.0 s ago; "),
+			   "%s", said_text(&v.culprits[0].said));
 }
 
 Test(verdict, says_how_a_process_ended_where_the_kernel_does_not_say_by_whom)
@@ -87,9 +91,9 @@ Test(verdict, says_how_a_process_ended_where_the_kernel_does_not_say_by_whom)
 	b->ranks[5].liveness = CW_LIVE_KILLED;
 	b->ranks[5].term_signal = 11;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
-	cr_expect_not_null(
-		strstr(v.summary, " was killed by SIGSEGV before it could enter all_reduce #42 "),
-		"%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  " was killed by SIGSEGV before it could enter all_reduce #42 "),
+			   "%s", said_text(&v.said));
 }
 
 Test(verdict, says_with_what_status_a_process_ended)
@@ -100,9 +104,9 @@ Test(verdict, says_with_what_status_a_process_ended)
 	b->ranks[5].liveness = CW_LIVE_EXITED;
 	b->ranks[5].exit_code = 3;
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
-	cr_expect_not_null(
-		strstr(v.summary, " exited with status 3 before it could enter all_reduce #42 "),
-		"%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  " exited with status 3 before it could enter all_reduce #42 "),
+			   "%s", said_text(&v.said));
 }
 
 Test(verdict, names_a_process_that_died_inside_the_call)
@@ -150,9 +154,9 @@ Test(verdict, names_a_whole_node_that_cannot_be_reached)
 		sb_waits(c, m, 12 * SB_S);
 	b->node_state[1] = CW_NODE_UNREACHABLE;
 	expect(CW_CLASS_NODE_UNREACHABLE, "", "4-7", "0-3");
-	cr_expect_not_null(
-		strstr(v.summary, "node-b (ranks 4-7) has stopped reporting. The other 4 "), "%s",
-		v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "node-b (ranks 4-7) has stopped reporting. The other 4 "),
+			   "%s", said_text(&v.said));
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 
@@ -183,8 +187,9 @@ Test(verdict, sees_a_frozen_rank)
 	sb_all_wait_but(c, 3, 12 * SB_S);
 	b->ranks[3].flags |= CW_RANKF_FROZEN;
 	expect(CW_CLASS_NEVER_ENTERED, "frozen", "3", "0-2,4-7");
-	cr_expect_not_null(strstr(v.summary, "is frozen with its control group and never reached"),
-			   "%s", v.summary);
+	cr_expect_not_null(
+		strstr(said_text(&v.said), "is frozen with its control group and never reached"),
+		"%s", said_text(&v.said));
 }
 
 /* A debugger, a freezer or a signal stops a rank wherever it is. */
@@ -213,8 +218,10 @@ Test(verdict, names_what_holds_a_rank_inside_a_call)
 		b->ranks[3].flags |= holds[i].flags;
 		b->ranks[3].cause = holds[i].cause;
 		expect(CW_CLASS_IN_COLLECTIVE, holds[i].detail, "3", "0-2,4-7");
-		cr_expect_not_null(strstr(v.summary, holds[i].says), "%s", v.summary);
-		cr_expect_null(strstr(v.summary, "Not the program"), "%s", v.summary);
+		cr_expect_not_null(strstr(said_text(&v.said), holds[i].says), "%s",
+				   said_text(&v.said));
+		cr_expect_null(strstr(said_text(&v.said), "Not the program"), "%s",
+			       said_text(&v.said));
 		verdict_teardown();
 		verdict_setup();
 	}
@@ -230,10 +237,10 @@ Test(verdict, names_what_holds_a_rank_inside_of_the_making)
 	}
 	b->ranks[3].liveness = CW_LIVE_TRACED;
 	expect(CW_CLASS_INIT_STUCK, "traced", "3", "0-2,4-7");
-	cr_expect_not_null(strstr(v.summary,
+	cr_expect_not_null(strstr(said_text(&v.said),
 				  "rank 3 (node-a, pid 803) is held by a debugger inside "
 				  "ncclCommInitRank of world."),
-			   "%s", v.summary);
+			   "%s", said_text(&v.said));
 }
 
 /* ---- unseen states ---- */
@@ -241,7 +248,7 @@ Test(verdict, names_what_holds_a_rank_inside_of_the_making)
 static bool rules_out(const char *what)
 {
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		if (strstr(ruled_out(i), what))
+		if (strstr(said_text(&v.ruled_out_said[i]), what))
 			return true;
 	return false;
 }
@@ -358,7 +365,7 @@ Test(verdict, rules_out_nothing_of_ranks_that_are_not_visible)
 	cr_expect(!rules_out("no deadlock") && !rules_out("no dead process") &&
 		  !rules_out("no lost node"));
 	cr_expect(rules_out("no mismatch"));
-	cr_expect_null(strstr(v.summary, "Not the program"), "%s", v.summary);
+	cr_expect_null(strstr(said_text(&v.said), "Not the program"), "%s", said_text(&v.said));
 }
 
 Test(verdict, sees_a_rank_that_did_not_finish_what_others_completed)
@@ -375,7 +382,8 @@ Test(verdict, sees_a_rank_that_did_not_finish_what_others_completed)
 	cr_expect_eq(v.comm, 1);
 	cr_expect_eq(v.coll_seq, 8);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect_not_null(strstr(v.summary, "1 of its 2 members"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "1 of its 2 members"), "%s",
+			   said_text(&v.said));
 }
 
 Test(verdict, sees_a_rank_that_makes_a_communicator_instead)
@@ -412,7 +420,7 @@ Test(verdict, does_not_only_blame_the_majority)
 	cr_assert_eq(v.alternatives[0].n_culprits, 1);
 	cr_expect_eq(v.alternatives[0].culprits[0], 3);
 	cr_expect(v.alternatives[0].probability > 0 && v.alternatives[0].probability < 0.5);
-	cr_expect(v.alternatives[0].reason[0] != '\0');
+	cr_expect(said_text(&v.alternatives[0].said)[0] != '\0');
 }
 
 Test(verdict, finds_who_aborted_under_waiting_ranks)

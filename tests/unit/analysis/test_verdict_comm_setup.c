@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_comm_setup, .init = verdict_setup, .fini = verdict_teardown);
@@ -34,7 +35,7 @@ static void full_init(void)
 static bool has_ruled_out(const char *what)
 {
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
-		if (strstr(ruled_out(i), what))
+		if (strstr(said_text(&v.ruled_out_said[i]), what))
 			return true;
 	return false;
 }
@@ -46,10 +47,12 @@ Test(verdict_comm_setup, another_version_explains_a_first_call_that_does_not_end
 	expect(CW_CLASS_MISMATCH, "version", "5", "0-4,6-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
-	cr_expect_not_null(strstr(v.summary, "rank 5 loaded NCCL 2.21.5, ranks 0-4,6-7 loaded "
-					     "NCCL 2.28.9"),
-			   "%s", v.summary);
-	cr_expect_not_null(strstr(v.culprits[0].reason, "2.21.5"), "%s", v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "rank 5 loaded NCCL 2.21.5, ranks 0-4,6-7 loaded "
+				  "NCCL 2.28.9"),
+			   "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "2.21.5"), "%s",
+			   said_text(&v.culprits[0].said));
 }
 
 /* It has worked so far with the same versions. */
@@ -63,8 +66,8 @@ Test(verdict_comm_setup, another_version_is_an_alternative_in_a_later_call)
 	cr_expect_eq(v.alternatives[0].verdict_class, CW_CLASS_MISMATCH);
 	cr_assert_eq(v.alternatives[0].n_culprits, 1);
 	cr_expect_eq(v.alternatives[0].culprits[0], 5);
-	cr_expect_not_null(strstr(v.alternatives[0].reason, "2.21.5"), "%s",
-			   v.alternatives[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.alternatives[0].said), "2.21.5"), "%s",
+			   said_text(&v.alternatives[0].said));
 }
 
 Test(verdict_comm_setup, same_version_and_environment_are_ruled_out)
@@ -82,7 +85,8 @@ Test(verdict_comm_setup, other_environment_explains_an_init_that_does_not_end)
 	b->ranks[2].env_hash = 77;
 	expect(CW_CLASS_MISMATCH, "environment", "2", "0-1,3-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect_not_null(strstr(v.summary, "other NCCL_* variables"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "other NCCL_* variables"), "%s",
+			   said_text(&v.said));
 }
 
 Test(verdict_comm_setup, environments_without_a_majority_are_possible)
@@ -136,11 +140,12 @@ Test(verdict_comm_setup, another_order_in_the_group_explains_that_it_does_not_en
 	expect(CW_CLASS_MISMATCH, "order", "5", "0-4,6-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
-	cr_expect_not_null(strstr(v.summary, "rank 5 made the calls of this group in another order "
-					     "than the rest, ranks 0-4,6-7; "),
-			   "%s", v.summary);
-	cr_expect_not_null(strstr(v.culprits[0].reason, "another order"), "%s",
-			   v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "rank 5 made the calls of this group in another order "
+				  "than the rest, ranks 0-4,6-7; "),
+			   "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "another order"), "%s",
+			   said_text(&v.culprits[0].said));
 }
 
 Test(verdict_comm_setup, order_of_calls_that_nccl_sorts_explains_nothing)
@@ -182,7 +187,7 @@ Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
-	cr_expect_not_null(
-		strstr(v.summary, "rank 6 made it with 7 ranks, ranks 0-5,7 made it with 8"), "%s",
-		v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "rank 6 made it with 7 ranks, ranks 0-5,7 made it with 8"),
+			   "%s", said_text(&v.said));
 }

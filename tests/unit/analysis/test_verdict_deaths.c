@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_deaths, .init = verdict_setup, .fini = verdict_teardown);
@@ -59,8 +60,9 @@ Test(verdict_deaths, says_how_far_the_device_of_a_dead_rank_was)
 	b->ranks[5].liveness = CW_LIVE_KILLED;
 	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
-	cr_expect_not_null(strstr(v.culprits[0].reason, "but its device had only done #41"), "%s",
-			   v.culprits[0].reason);
+	cr_expect_not_null(
+		strstr(said_text(&v.culprits[0].said), "but its device had only done #41"), "%s",
+		said_text(&v.culprits[0].said));
 }
 
 /* It cannot be there any more. */
@@ -74,12 +76,13 @@ Test(verdict_deaths, says_that_a_dead_rank_was_inside_the_call)
 	b->ranks[5].term_signal = 9;
 	b->ranks[5].ended_ns = SB_NOW - 3 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
-	cr_expect_not_null(strstr(v.culprits[0].reason, "it was inside all_reduce #42 on world"),
-			   "%s", v.culprits[0].reason);
 	cr_expect_not_null(
-		strstr(v.summary, "was killed by SIGKILL inside all_reduce #42 on world"), "%s",
-		v.summary);
-	cr_expect_null(strstr(v.summary, " is inside"), "%s", v.summary);
+		strstr(said_text(&v.culprits[0].said), "it was inside all_reduce #42 on world"),
+		"%s", said_text(&v.culprits[0].said));
+	cr_expect_not_null(
+		strstr(said_text(&v.said), "was killed by SIGKILL inside all_reduce #42 on world"),
+		"%s", said_text(&v.said));
+	cr_expect_null(strstr(said_text(&v.said), " is inside"), "%s", said_text(&v.said));
 }
 
 Test(verdict_deaths, takes_an_orderly_stop_for_no_incident)
@@ -149,11 +152,12 @@ Test(verdict_deaths, names_the_half_that_failed_while_the_other_half_waits)
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
 	cr_expect(v.is_proof, "they will not come");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY, "who was first is not known");
-	cr_expect_not_null(strstr(v.summary, "ranks 4-7 were killed by SIGABRT before"), "%s",
-			   v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "ranks 4-7 were killed by SIGABRT before"),
+			   "%s", said_text(&v.said));
 	b->ranks[5].term_signal = 11;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "4-7", "0-3");
-	cr_expect_not_null(strstr(v.summary, "ranks 4-7 ended before"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "ranks 4-7 ended before"), "%s",
+			   said_text(&v.said));
 	for (uint32_t m = 4; m < 8; m++) {
 		b->ranks[m].liveness = CW_LIVE_EXITED;
 		b->ranks[m].exit_code = 1;
@@ -638,10 +642,10 @@ Test(verdict_deaths, blames_the_call_that_differed_for_a_death_after_it)
 	cr_expect_eq(v.coll_seq, 40);
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 4 * SB_S);
 	cr_expect(
-		strstr(v.summary,
+		strstr(said_text(&v.said),
 		       " After that rank 5 (node-b, pid 805) exited with status 1, and ranks 0-1,3-4,6-7 "
 		       "have been waiting for 4.0 s."),
-		"%s", v.summary);
+		"%s", said_text(&v.said));
 	cr_assert_geq(v.n_chain, 1);
 	cr_expect_eq(v.chain[v.n_chain - 1].waits_for, 5);
 }
@@ -666,9 +670,9 @@ Test(verdict_deaths, blames_who_called_otherwise_and_then_ended)
 	b->ranks[5].end_by = CW_END_BY_ITSELF;
 	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	expect(CW_CLASS_MISMATCH, "kind", "5", "0-4,6-7");
-	cr_expect_not_null(
-		strstr(v.summary, " After that rank 5 (node-b, pid 805) was killed by SIGABRT"),
-		"%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  " After that rank 5 (node-b, pid 805) was killed by SIGABRT"),
+			   "%s", said_text(&v.said));
 	cw_verdict_fini(&v);
 	snap = cw_snapshot_free(snap);
 	b->ranks[5].term_signal = SIGSEGV; /* an index out of wrong data */

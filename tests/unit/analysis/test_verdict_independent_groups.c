@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 static struct cw_verdict_list list;
@@ -26,9 +27,9 @@ static void expect_nth(uint32_t i, unsigned verdict_class, const char *culprits,
 {
 	cr_assert_lt(i, list.n);
 	cr_expect_eq(list.v[i].verdict_class, verdict_class, "%s: %s",
-		     cw_class_name(list.v[i].verdict_class), list.v[i].summary);
-	cr_expect_str_eq(sb_culprits(snap, &list.v[i]), culprits, "%s", list.v[i].summary);
-	cr_expect_str_eq(sb_victims(snap, &list.v[i]), victims, "%s", list.v[i].summary);
+		     cw_class_name(list.v[i].verdict_class), said_text(&list.v[i].said));
+	cr_expect_str_eq(sb_culprits(snap, &list.v[i]), culprits, "%s", said_text(&list.v[i].said));
+	cr_expect_str_eq(sb_victims(snap, &list.v[i]), victims, "%s", said_text(&list.v[i].said));
 }
 
 Test(verdict_independent_groups, two_independent_groups_that_hang_get_a_verdict_each)
@@ -44,8 +45,8 @@ Test(verdict_independent_groups, two_independent_groups_that_hang_get_a_verdict_
 	cr_assert_eq(list.n, 2);
 	expect_nth(0, CW_CLASS_PROCESS_DEAD, "6", "4-5,7");
 	expect_nth(1, CW_CLASS_NEVER_ENTERED, "1", "0,2-3");
-	cr_expect_null(strstr(list.v[0].summary, "dp0"));
-	cr_expect_null(strstr(list.v[1].summary, "dp1"));
+	cr_expect_null(strstr(said_text(&list.v[0].said), "dp0"));
+	cr_expect_null(strstr(said_text(&list.v[1].said), "dp1"));
 	first = cw_verdict_key(snap, &list.v[0]);
 	second = cw_verdict_key(snap, &list.v[1]);
 	cr_expect_not(cw_verdict_key_is_same(&first, &second));
@@ -60,7 +61,7 @@ Test(verdict_independent_groups, first_of_several_is_the_verdict)
 	judge_all();
 	cr_assert_eq(list.n, 2);
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
-	cr_expect_str_eq(v.summary, list.v[0].summary);
+	cr_expect_str_eq(said_text(&v.said), said_text(&list.v[0].said));
 }
 
 Test(verdict_independent_groups, whoever_waits_for_both_makes_them_one)

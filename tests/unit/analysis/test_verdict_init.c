@@ -5,6 +5,7 @@
 
 #include "analysis/stall/stall.h"
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_init, .init = verdict_setup, .fini = verdict_teardown);
@@ -75,14 +76,15 @@ Test(verdict_init, names_the_rank_whose_call_failed_and_that_lives_on)
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_eq(hang(), CW_HANG_PROVEN);
-	cr_expect_str_eq(v.summary, "rank 3 (node-a, pid 803) failed in ncclCommInitRank on world "
-				    "with ncclSystemError. The other 7 ranks have been waiting for "
-				    "it for 30 s. Its process is now outside NCCL.");
-	cr_expect_eq(strncmp(v.culprits[0].reason,
+	cr_expect_str_eq(said_text(&v.said),
+			 "rank 3 (node-a, pid 803) failed in ncclCommInitRank on world "
+			 "with ncclSystemError. The other 7 ranks have been waiting for "
+			 "it for 30 s. Its process is now outside NCCL.");
+	cr_expect_eq(strncmp(said_text(&v.culprits[0].said),
 			     "ncclCommInitRank failed 10 s ago with ncclSystemError; alive, "
 			     "outside NCCL",
 			     70),
-		     0, "%s", v.culprits[0].reason);
+		     0, "%s", said_text(&v.culprits[0].said));
 }
 
 Test(verdict_init, names_the_rank_whose_process_ended_after_its_call_failed)
@@ -92,12 +94,12 @@ Test(verdict_init, names_the_rank_whose_process_ended_after_its_call_failed)
 	expect(CW_CLASS_PROCESS_DEAD, "exited", "3", "0-2,4-7");
 	cr_expect(v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
-	cr_expect_not_null(strstr(v.summary, "failed in ncclCommInitRank on world with "
-					     "ncclSystemError and exited with status 1."),
-			   "%s", v.summary);
-	cr_expect_not_null(strstr(v.culprits[0].reason,
+	cr_expect_not_null(strstr(said_text(&v.said), "failed in ncclCommInitRank on world with "
+						      "ncclSystemError and exited with status 1."),
+			   "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said),
 				  "ncclCommInitRank had failed 10 s ago with ncclSystemError"),
-			   "%s", v.culprits[0].reason);
+			   "%s", said_text(&v.culprits[0].said));
 }
 
 /* A program that catches the error and ends without fault leaves the others all the same. */
@@ -159,9 +161,10 @@ Test(verdict_init, says_that_a_dead_rank_was_inside)
 	is_killed(2, 10 * SB_S);
 	c->members[2].newest = c->members[2].call;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "2", "0-1,3-7");
-	cr_expect_not_null(strstr(v.summary, "was killed by SIGKILL inside ncclCommInitRank on "
-					     "world."),
-			   "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "was killed by SIGKILL inside ncclCommInitRank on "
+				  "world."),
+			   "%s", said_text(&v.said));
 }
 
 /* Its neighbours get an error once its sockets are closed. */
@@ -207,7 +210,7 @@ Test(verdict_init, a_wrong_argument_follows_from_no_death)
 	fails(c, 3, INVALID_ARGUMENT, 10 * SB_S);
 	exits(5, 1, 10 * SB_S);
 	judge();
-	cr_expect_not_null(strstr(sb_culprits(snap, &v), "5"), "%s", v.summary);
+	cr_expect_not_null(strstr(sb_culprits(snap, &v), "5"), "%s", said_text(&v.said));
 	cr_expect_eq(v.n_alternatives, 1);
 }
 
@@ -224,10 +227,10 @@ Test(verdict_init, an_initialisation_that_is_repeated_is_no_hang)
 	}
 	(void)sb_call(again, 3, CW_OP_COMM_INIT, 9 * SB_S);
 	judge();
-	cr_expect_eq(v.verdict_class, CW_CLASS_INIT_STUCK, "%s", v.summary);
-	cr_expect_eq(v.n_culprits, 0, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_INIT_STUCK, "%s", said_text(&v.said));
+	cr_expect_eq(v.n_culprits, 0, "%s", said_text(&v.said));
 	cr_expect(!v.is_proof);
-	cr_expect_null(strstr(v.summary, "all ranks of world"), "%s", v.summary);
+	cr_expect_null(strstr(said_text(&v.said), "all ranks of world"), "%s", said_text(&v.said));
 }
 
 /* It waits for the others, and they wait for the communicator it gave up: that is no circle. */
@@ -240,8 +243,9 @@ Test(verdict_init, names_the_rank_that_went_on_to_another_call)
 	sb_waits(old, 3, 9 * SB_S);
 	expect(CW_CLASS_INIT_STUCK, "failed", "3", "0-2,4-7");
 	cr_expect(v.is_proof);
-	cr_expect_not_null(strstr(v.summary, "Its process is now inside all_reduce #42 on old."),
-			   "%s", v.summary);
+	cr_expect_not_null(
+		strstr(said_text(&v.said), "Its process is now inside all_reduce #42 on old."),
+		"%s", said_text(&v.said));
 }
 
 Test(verdict_init, says_nothing_where_nobody_waits)
@@ -260,7 +264,7 @@ Test(verdict_init, names_the_rank_that_gave_the_communicator_up)
 	c->members[3].state = CW_COMM_ABORTED;
 	c->members[3].call = (struct cw_op){ .kind = CW_OP_NONE };
 	expect(CW_CLASS_INIT_STUCK, "aborted", "3", "0-2,4-7");
-	cr_expect_null(strstr(v.summary, "has not called"), "%s", v.summary);
+	cr_expect_null(strstr(said_text(&v.said), "has not called"), "%s", said_text(&v.said));
 }
 
 /* ---- a split ---- */
@@ -279,9 +283,9 @@ Test(verdict_init, names_the_rank_whose_split_failed)
 	comes_back(splitting(), 2, INVALID_ARGUMENT, 29 * SB_S);
 	expect(CW_CLASS_INIT_STUCK, "failed", "2", "0-1,3-7");
 	cr_expect(v.is_proof);
-	cr_expect_not_null(
-		strstr(v.summary, "failed in ncclCommSplit on world with ncclInvalidArgument"),
-		"%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "failed in ncclCommSplit on world with ncclInvalidArgument"),
+			   "%s", said_text(&v.said));
 }
 
 /* All members' splits failed and their programs went on: one is late to the next. */
@@ -311,10 +315,11 @@ Test(verdict_init, quotes_what_nccl_said_bounded_and_on_one_line)
 	snap->comms[0].members[3].last_error = text;
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	snap->comms[0].members[3].last_error = NULL; /* not the snapshot's to free */
-	cr_expect_not_null(strstr(v.summary, "ncclSystemError (\"no?socket ?[31mxxx"), "%s",
-			   v.summary);
-	end = strstr(v.summary, "xxx\")");
-	cr_assert_not_null(end, "%s", v.summary);
-	cr_expect_leq(end - strstr(v.summary, "no?socket"), 95);
-	cr_expect_not_null(strstr(v.summary, "have been waiting for it"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "ncclSystemError (\"no?socket ?[31mxxx"),
+			   "%s", said_text(&v.said));
+	end = strstr(said_text(&v.said), "xxx\")");
+	cr_assert_not_null(end, "%s", said_text(&v.said));
+	cr_expect_leq(end - strstr(said_text(&v.said), "no?socket"), 95);
+	cr_expect_not_null(strstr(said_text(&v.said), "have been waiting for it"), "%s",
+			   said_text(&v.said));
 }

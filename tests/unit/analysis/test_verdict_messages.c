@@ -5,6 +5,7 @@
 
 #include "model/signature.h"
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 static struct sb_comm *c;
@@ -91,7 +92,7 @@ static void judge_with_windows(void)
 static void expect_quiet(void)
 {
 	judge();
-	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&v.said));
 }
 
 Test(verdict_messages, tells_of_sizes_that_differ_by_the_histories_alone)
@@ -104,7 +105,7 @@ Test(verdict_messages, tells_of_sizes_that_differ_by_the_histories_alone)
 	cr_expect(v.is_proof);
 	cr_expect(cw_verdict_is_silent(&v));
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect_str_eq(v.summary,
+	cr_expect_str_eq(said_text(&v.said),
 			 "the sizes that rank 1 sent to rank 2 on pp are not those that rank 2 "
 			 "received (11 messages). No rank waits for it.");
 }
@@ -159,10 +160,10 @@ Test(verdict_messages, finds_the_message_that_took_the_place_of_one_omitted)
 	set_window(1, CW_OP_SEND, 2, sent, 4, 4);
 	set_window(2, CW_OP_RECV, 1, taken, 3, 3);
 	judge_with_windows();
-	cr_assert_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_assert_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&v.said));
 	cr_expect(v.is_proof);
 	cr_expect_str_eq(sb_culprits(snap, &v), "1-2");
-	cr_expect_str_eq(v.summary,
+	cr_expect_str_eq(said_text(&v.said),
 			 "rank 1 sent 512 bytes to rank 2 on pp as message #3, and rank 2 "
 			 "received 4096 as that. No rank waits for it.");
 	cr_assert_eq(v.n_sides, 2);
@@ -189,7 +190,7 @@ Test(verdict_messages, takes_no_call_of_a_group_that_was_given_up)
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, ops, 2, 0, SB_NOW), 0);
 	set_window(2, CW_OP_RECV, 1, taken, 1, 4);
 	judge_with_windows();
-	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&v.said));
 }
 
 Test(verdict_messages, names_the_one_whose_sizes_differ_from_those_of_several)
@@ -217,7 +218,7 @@ Test(verdict_messages, tells_of_a_receive_that_was_omitted_when_both_are_done)
 	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "");
 	cr_expect_not(v.is_proof, "nobody is woken for it");
 	cr_expect(cw_verdict_is_silent(&v));
-	cr_expect_str_eq(v.summary,
+	cr_expect_str_eq(said_text(&v.said),
 			 "rank 1 sent to rank 2 on pp what rank 2 never received (8 messages sent, "
 			 "7 received). No rank waits for it.");
 }
@@ -228,7 +229,7 @@ Test(verdict_messages, tells_of_a_send_that_was_omitted_when_both_are_done)
 	receives(2, 1, 4096);
 	all_are(CW_COMM_FINALIZING);
 	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "1", "");
-	cr_expect_str_eq(v.summary,
+	cr_expect_str_eq(said_text(&v.said),
 			 "rank 2 posted receives from rank 1 on pp for what rank 1 never sent (8 "
 			 "posted, 7 messages sent). No rank waits for it.");
 }
@@ -286,7 +287,7 @@ Test(verdict_messages, says_nothing_of_what_a_failure_left_under_way)
 	b->ranks[3].liveness = CW_LIVE_KILLED;
 	b->ranks[3].term_signal = 9;
 	judge();
-	cr_expect_neq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&v.said));
 }
 
 Test(verdict_messages, says_nothing_of_what_was_given_up)

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_mismatch, .init = verdict_setup, .fini = verdict_teardown);
@@ -291,13 +292,16 @@ Test(verdict_mismatch, asks_for_the_colour_where_the_group_is_one_too_large)
 {
 	wrong_colour(3);
 	expect(CW_CLASS_MISMATCH, "count", "3", "4-7");
-	cr_expect_not_null(strstr(v.culprits[0].reason, "5 members"), "%s", v.culprits[0].reason);
-	cr_expect_not_null(strstr(v.culprits[0].reason, "give it 4"), "%s", v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "5 members"), "%s",
+			   said_text(&v.culprits[0].said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "give it 4"), "%s",
+			   said_text(&v.culprits[0].said));
 }
 
 Test(verdict_mismatch, asks_for_no_colour_where_a_group_is_not_seen)
 {
 	wrong_colour(2);
 	expect(CW_CLASS_MISMATCH, "count", "3", "4-7");
-	cr_expect_null(strstr(v.culprits[0].reason, "colour"), "%s", v.culprits[0].reason);
+	cr_expect_null(strstr(said_text(&v.culprits[0].said), "colour"), "%s",
+		       said_text(&v.culprits[0].said));
 }

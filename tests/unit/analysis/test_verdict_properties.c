@@ -12,6 +12,7 @@
 #include "analysis/stall/stall.h"
 #include "model/signature.h"
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/snap_builder.h"
 
 #define RANKS 16
@@ -221,7 +222,7 @@ static struct answer ask(const struct scenario *s)
 			    .n_victims = v.n_victims,
 			    .is_proof = v.is_proof };
 
-	memcpy(a.summary, v.summary, sizeof(a.summary));
+	(void)cw_say_text(&v.said, a.summary, sizeof(a.summary));
 	cw_verdict_fini(&v);
 	(void)cw_snapshot_free(snap);
 	sb_free(b);
@@ -453,10 +454,10 @@ static void check_consistency(const struct cw_snapshot *snap, const struct cw_ve
 {
 	cr_assert_lt(v->verdict_class, CW_CLASS__MAX);
 	cr_assert(v->comm == CW_SNAP_NONE || v->comm < snap->n_comms);
-	cr_assert(v->detail < CW_DETAIL__MAX && v->summary[0]);
+	cr_assert(v->detail < CW_DETAIL__MAX && said_text(&v->said)[0]);
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		cr_assert_lt(v->culprits[i].rank, snap->n_ranks);
-		cr_assert(v->culprits[i].reason[0]);
+		cr_assert(said_text(&v->culprits[i].said)[0]);
 		for (uint32_t k = 0; k < v->n_victims; k++)
 			cr_assert_neq(v->victims[k], v->culprits[i].rank);
 	}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_replay, .init = verdict_setup, .fini = verdict_teardown);
@@ -27,9 +28,9 @@ static void judge_built(unsigned verdict_class, const char *culprits, const char
 {
 	cr_assert_eq(cw_verdict_compute(snap, &v), 0);
 	cr_expect_eq(v.verdict_class, verdict_class, "%s: %s", cw_class_name(v.verdict_class),
-		     v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "%s", v.summary);
-	cr_expect_str_eq(sb_victims(snap, &v), victims, "%s", v.summary);
+		     said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), culprits, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_victims(snap, &v), victims, "%s", said_text(&v.said));
 }
 
 Test(verdict_replay, rank_with_fewer_replays_never_entered_the_next)
@@ -37,7 +38,8 @@ Test(verdict_replay, rank_with_fewer_replays_never_entered_the_next)
 	(void)build_job();
 	judge_built(CW_CLASS_NEVER_ENTERED, "3", "0-2,4-7");
 	cr_expect_eq(v.coll_seq, 42);
-	cr_expect_not_null(strstr(v.summary, "graph_launch #42"), "%s", v.summary);
+	cr_expect_not_null(strstr(said_text(&v.said), "graph_launch #42"), "%s",
+			   said_text(&v.said));
 }
 
 Test(verdict_replay, replay_meets_the_same_collective_called_by_hand)

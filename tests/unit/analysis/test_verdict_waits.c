@@ -4,6 +4,7 @@
 
 #include "analysis/stall/patience.h"
 #include "record/record_layout.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(verdict_waits, .init = verdict_setup, .fini = verdict_teardown);
@@ -31,9 +32,10 @@ Test(verdict_waits, blames_a_stopped_rank_whose_own_part_is_done)
 	b->ranks[2].liveness = CW_LIVE_STOPPED;
 	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "2", "1,3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect(strstr(v.summary, "with its own part of all_reduce #63 on world done; ranks 1,3 "
-				    "have been inside it"),
-		  "%s", v.summary);
+	cr_expect(strstr(said_text(&v.said),
+			 "with its own part of all_reduce #63 on world done; ranks 1,3 "
+			 "have been inside it"),
+		  "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, does_not_say_in_collective_without_progress_words)
@@ -322,13 +324,13 @@ Test(verdict_waits, follows_a_receive_to_a_send_that_stands_behind_another_op)
 	snap->comms[0].members[2].pending->enter_ns -= SB_S; /* it has waited longer */
 	snap->comms[0].members[1].pending_count = 2;
 	judge_again();
-	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
-	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", said_text(&v.said));
 	/* A send of long ago is behind nothing. */
 	snap->comms[0].members[1].pending_count = 1;
 	judge_again();
-	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, believes_newer_counters_before_an_older_window)
@@ -349,13 +351,13 @@ Test(verdict_waits, believes_newer_counters_before_an_older_window)
 	cr_assert_gt(snap->comms[0].members[1].pending->op_index, sent.op_index);
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, &sent, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", v.summary);
-	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "0", "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_victims(snap, &v), "1", "%s", said_text(&v.said));
 	/* Behind the call it is in, it stands in the way. */
 	sent.op_index = snap->comms[0].members[1].pending->op_index + 1;
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, &sent, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", v.summary);
+	cr_expect_str_eq(sb_victims(snap, &v), "1-2", "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, knows_that_sends_to_one_peer_come_in_order)
@@ -368,7 +370,7 @@ Test(verdict_waits, knows_that_sends_to_one_peer_come_in_order)
 	judge();
 	snap->comms[0].members[1].pending_count = 3;
 	judge_again();
-	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, finds_different_sizes_within_a_group)
@@ -399,9 +401,9 @@ Test(verdict_waits, finds_different_sizes_within_a_group)
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 0, &sent, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&v.said));
 	cr_expect_eq(v.detail, CW_DETAIL_SIZE);
-	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "0-1", "%s", said_text(&v.said));
 }
 
 /* The window was read before 2 had received; since then it has nothing open there, and waits for 1.
@@ -422,7 +424,7 @@ Test(verdict_waits, a_receive_that_is_over_by_the_counters_holds_up_nobody)
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 2, &received, 1, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", v.summary);
+	cr_expect_neq(v.verdict_class, CW_CLASS_DEADLOCK, "%s", said_text(&v.said));
 }
 
 /* 1 sends to 2 and receives from it at once: one rank that is not seen, not two. */
@@ -444,7 +446,8 @@ Test(verdict_waits, counts_an_unseen_peer_once_however_many_ops_wait_for_it)
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect(strstr(v.summary, "1 of its ranks is not visible"), "%s", v.summary);
+	cr_expect(strstr(said_text(&v.said), "1 of its ranks is not visible"), "%s",
+		  said_text(&v.said));
 }
 
 /* 1 sends these sizes to 0 and to 2, and both expect 8192 bytes. */
@@ -469,23 +472,24 @@ static void exchange(struct sb_comm *c, uint64_t to_0, uint64_t to_2)
 	judge();
 	cr_assert_eq(cw_snapshot_set_window(snap, 0, 1, group, 2, 0, SB_NOW), 0);
 	judge_again();
-	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", v.summary);
-	cr_expect_eq(v.detail, CW_DETAIL_SIZE, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&v.said));
+	cr_expect_eq(v.detail, CW_DETAIL_SIZE, "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, names_the_one_whose_sizes_fit_nobody)
 {
 	exchange(sb_comm(b, "experts", 0, 3, 1, 0), 4096, 4096);
-	cr_expect_str_eq(sb_culprits(snap, &v), "1", "%s", v.summary);
-	cr_expect_not_null(strstr(v.summary, "disagrees with several ranks, rank 0 among them, "
-					     "on the size of what they exchange on experts"),
-			   "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "1", "%s", said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.said),
+				  "disagrees with several ranks, rank 0 among them, "
+				  "on the size of what they exchange on experts"),
+			   "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, names_both_where_one_size_does_not_fit)
 {
 	exchange(sb_comm(b, "experts", 0, 3, 1, 0), 8192, 4096);
-	cr_expect_str_eq(sb_culprits(snap, &v), "1-2", "%s", v.summary);
+	cr_expect_str_eq(sb_culprits(snap, &v), "1-2", "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
@@ -498,8 +502,8 @@ Test(verdict_waits, finds_the_stuck_device_behind_a_host_that_waits_for_it)
 	sb_waits(side, 2, 20 * SB_S);
 	side->members[3].entered = side->members[3].returned = 21;
 	judge();
-	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", said_text(&v.said));
 	cr_expect_str_eq(snap->comms[v.comm].name, "side");
 }
 
@@ -539,8 +543,8 @@ Test(verdict_waits, does_not_blame_a_node_whose_ranks_outlived_its_daemon)
 	snap->ranks[2].host_activity_ns = SB_NOW - 12 * SB_S;
 	snap->thresholds.no_progress_after_ns = 5 * SB_S;
 	judge_again();
-	cr_expect_eq(v.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), "2", "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
@@ -556,8 +560,8 @@ Test(verdict_waits, blames_a_lost_node_whose_ranks_did_nothing_since)
 	for (uint32_t m = 0; m < 4; m++)
 		snap->comms[0].members[m].progress_ns = SB_NOW - 12 * SB_S;
 	judge_again();
-	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), "4-7", "%s", said_text(&v.said));
 }
 
 /* Both are missing at one call, for as long: neither age nor patience tells them apart. */
@@ -606,7 +610,7 @@ Test(verdict_waits, blames_the_lost_node_where_a_rank_is_stopped_much_later)
 	b->node_state[1] = CW_NODE_UNREACHABLE;
 	b->ranks[3].liveness = CW_LIVE_STOPPED;
 	judge();
-	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", said_text(&v.said));
 }
 
 /* The alert on a node needs no patience of its own: we sample the reachable ranks first. */
@@ -621,7 +625,7 @@ Test(verdict_waits, blames_no_lost_node_before_it_has_looked_at_the_others)
 	b->ranks[3].sampled_ns = SB_NOW - 5 * SB_S;
 	judge();
 	snap->nodes[1].last_digest_ns = SB_NOW - 13 * SB_S;
-	cr_assert_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", v.summary);
+	cr_assert_eq(v.verdict_class, CW_CLASS_NODE_UNREACHABLE, "%s", said_text(&v.said));
 	cr_expect_not(cw_patience(snap, &v, NULL).may_page);
 	snap->ranks[3].sampled_ns = SB_NOW - 3 * SB_S;
 	cr_expect(cw_patience(snap, &v, NULL).may_page);
@@ -666,9 +670,9 @@ static void draft_lost(uint32_t first)
 
 static void expect_the_device_of_rank_3(void)
 {
-	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", v.summary);
-	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", v.summary);
-	cr_expect_str_eq(sb_victims(snap, &v), "0-2,4-7", "%s", v.summary);
+	cr_expect_eq(v.verdict_class, CW_CLASS_DEVICE_STALLED, "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_culprits(snap, &v), "3", "%s", said_text(&v.said));
+	cr_expect_str_eq(sb_victims(snap, &v), "0-2,4-7", "%s", said_text(&v.said));
 	cr_expect_eq(v.coll_seq, 42);
 	cr_assert_gt(v.n_sides, 0);
 	cr_expect(v.sides[0].has_op);
@@ -685,7 +689,7 @@ Test(verdict_waits, a_call_that_all_records_have_lost_is_waited_in_like_any_othe
 	draft_lost(0);
 	expect_the_device_of_rank_3();
 	cr_expect_eq(v.sides[0].op.kind, CW_OP_NONE);
-	cr_expect(strstr(v.summary, "collective #42 on world"), "%s", v.summary);
+	cr_expect(strstr(said_text(&v.said), "collective #42 on world"), "%s", said_text(&v.said));
 }
 
 Test(verdict_waits, a_lost_call_has_kind_and_size_of_another_ranks_record)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/verdict.h"
+#include "tests/support/snapshot/said_text.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -91,10 +92,11 @@ static bool has_note(const char *text)
 
 static void assert_culprit(unsigned verdict_class, const char *detail, int rank)
 {
-	cr_assert_eq(verdict.verdict_class, verdict_class, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, verdict_class, "%s", said_text(&verdict.said));
 	cr_assert_str_eq(cw_detail_name(verdict.detail), detail);
-	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
-	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, rank, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 1, "%s", said_text(&verdict.said));
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, rank, "%s",
+		     said_text(&verdict.said));
 }
 
 /* Written that long after the last thing they hold. */
@@ -139,7 +141,7 @@ Test(flight_recorder, follows_point_to_point_through_groups_of_one_name)
 Test(flight_recorder, odd_but_complete_dumps_are_healthy)
 {
 	judge_directory("all_well");
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&verdict.said));
 	cr_assert(has_note("\"all_shuffle\""));
 	cr_assert(has_note("\"moon\""));
 }
@@ -154,7 +156,8 @@ Test(flight_recorder, says_how_long_recorders_without_an_open_call_were_silent)
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++) {
 		judge_written_after(dirs[i], 3, 92 * SECOND);
-		cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s",
+			     said_text(&verdict.said));
 		cr_assert(has_note("had completed 92 s before the dumps were written"));
 		cr_assert(has_note("a replayed CUDA graph"));
 		fini();
@@ -170,7 +173,7 @@ Test(flight_recorder, a_running_jobs_dumps_are_not_called_silent)
 Test(flight_recorder, an_open_call_is_no_silence)
 {
 	judge_written_after("never_entered", 4, 92 * SECOND);
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", said_text(&verdict.said));
 	cr_assert(!has_note("before the dumps were written"));
 }
 
@@ -205,7 +208,8 @@ Test(flight_recorder, names_who_left_no_dump_and_is_not_sure)
 	judge();
 	assert_culprit(CW_CLASS_UNKNOWN, "not_visible", 2);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
-	cr_assert_not_null(strstr(verdict.summary, "left no recording"), "%s", verdict.summary);
+	cr_assert_not_null(strstr(said_text(&verdict.said), "left no recording"), "%s",
+			   said_text(&verdict.said));
 	cr_assert_eq(snap->ranks_expected, 4);
 	cr_assert_eq(snap->n_ranks, 4);
 	cr_assert(has_note("no usable dump of rank 2"));
@@ -402,7 +406,7 @@ Test(flight_recorder, a_coalesced_batch_has_the_state_of_its_end)
 			 "true") "," ENTRY("coalesced", "3", "1", "completed", "true"));
 	add_rank(1, "\"[0, 1]\"", "");
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&verdict.said));
 	fini();
 
 	add_rank(0, "\"[0, 1]\"",
@@ -441,8 +445,9 @@ Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
 	add_rank(0, "\"[0, 1]\"", ENTRY("send 0->1", "3", "7", "scheduled", "true"));
 	add_rank(1, "\"[0, 1]\"", ENTRY("recv 1<-0", "3", "12", "scheduled", "true"));
 	judge();
-	cr_assert_neq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s",
+		      said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 }
 
 #define IN_GROUP(group, when)                                                                      \
@@ -467,7 +472,7 @@ Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	add_two_calls("r1.json", IN_GROUP("5", "1") "," IN_GROUP("4", "2"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", said_text(&verdict.said));
 	cr_assert_neq(verdict.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_assert(has_note("the order in which a rank made its calls"));
 	fini();
@@ -475,7 +480,7 @@ Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	add_two_calls("r1.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 	cr_assert_not(has_note("the order in which a rank made its calls"));
 }
 
@@ -496,7 +501,7 @@ Test(flight_recorder, sizes_of_a_pair_are_compared_if_the_whole_history_is_there
 		 SIZED("recv 1<-0", "1", "completed", "8") "," SIZED("recv 1<-0", "2", "started",
 								     "32"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&verdict.said));
 	cr_assert_eq(verdict.detail, CW_DETAIL_SIZE);
 	fini();
 
@@ -530,7 +535,7 @@ Test(flight_recorder, members_that_are_not_listed_can_be_found_again)
 	judge();
 	cr_assert_eq(snap->n_comms, 1);
 	cr_assert_eq(snap->comms[0].nranks, 2);
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 	for (uint32_t i = 0; i < set.n_sources; i++)
 		cr_assert_null(set.sources[i].dump.groups[0].ranks);
 }
@@ -562,7 +567,7 @@ Test(flight_recorder, a_default_group_that_was_made_anew_is_another_one)
 	for (int rank = 0; rank < 3; rank++)
 		add_default_group(rank, OF_OLD_GROUP "," OF_NEW_GROUP("completed"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&verdict.said));
 	cr_assert_eq(snap->open_calls, 0);
 	cr_assert_eq(set.sources[0].dump.n_bad_entries, 0);
 	fini();
@@ -582,8 +587,8 @@ Test(flight_recorder, calls_before_and_after_a_group_was_made_anew_are_not_compa
 	add_default_group(1, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
 	add_default_group(2, OF_NEW_GROUP("started"));
 	judge();
-	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_neq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 	cr_assert_eq(snap->comms[0].members[2].pending->coll_seq, 2);
 }
 
@@ -594,7 +599,7 @@ Test(flight_recorder, which_of_two_groups_a_rank_means_may_be_unknown)
 	add_default_group(1, OF_OLD_GROUP "," OF_NEW_GROUP("started"));
 	add_default_group(2, OF_ID("0", "all_reduce", "1", "completed"));
 	judge();
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 	cr_assert_eq(snap->open_calls, 2);
 	cr_assert(has_note("groups were made anew: of 1 member"));
 }
@@ -701,7 +706,8 @@ Test(flight_recorder, a_call_is_as_old_as_its_own_dump_says)
 	add_written(1, CALL("4", "completed", "000000"), 12);
 	add_written(2, CALL("5", "started", "060010"), 60012);
 	judge();
-	cr_assert_leq(snap->now_ns - verdict.waiting_since_ns, SECOND, "%s", verdict.summary);
+	cr_assert_leq(snap->now_ns - verdict.waiting_since_ns, SECOND, "%s",
+		      said_text(&verdict.said));
 	fini();
 
 	/* So it is where the file server's clock is a little behind. */
@@ -709,7 +715,8 @@ Test(flight_recorder, a_call_is_as_old_as_its_own_dump_says)
 	add_written(1, CALL("4", "completed", "000000"), -3);
 	add_written(2, CALL("5", "started", "060010"), 60012);
 	judge();
-	cr_assert_leq(snap->now_ns - verdict.waiting_since_ns, SECOND, "%s", verdict.summary);
+	cr_assert_leq(snap->now_ns - verdict.waiting_since_ns, SECOND, "%s",
+		      said_text(&verdict.said));
 	fini();
 
 	/* All waiting ranks had waited for minutes. */
@@ -727,8 +734,8 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 	add_written(1, CALL("4", "completed", "000000"), 2000);
 	add_written(2, CALL("5", "started", "200000"), 800000);
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 	cr_assert(has_note("1 member of groups was dumped before others made the call"));
 	fini();
 
@@ -739,7 +746,7 @@ Test(flight_recorder, who_was_dumped_before_others_made_the_call_is_not_missing)
 	set.sources[1].dump.newest_ns -= 300 * SECOND;
 	add_written(2, CALL("3", "completed", "000000"), 600000);
 	judge();
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 }
 
 /* It was missing then; no later dump shows the reason for the hold-up since. */
@@ -766,7 +773,7 @@ Test(flight_recorder, a_dump_of_an_earlier_run_is_compared_with_nothing)
 	add_written(1, CALL("5", "started", "000000"), 600000);
 	add_written(2, CALL("5", "started", "000000"), 600000);
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 	cr_assert_leq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 	cr_assert(has_note("the dump of rank 0 was written 23 hours before the oldest call"));
 	cr_assert(has_note("no usable dump of rank 0"));
@@ -814,8 +821,9 @@ Test(flight_recorder, a_wait_of_unknown_age_is_a_wait)
 	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
 	cr_assert_eq(verdict.waiting_since_ns, 0);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
-	cr_assert_not_null(strstr(verdict.summary, ". The other 2 ranks are waiting for it."), "%s",
-			   verdict.summary);
+	cr_assert_not_null(
+		strstr(said_text(&verdict.said), ". The other 2 ranks are waiting for it."), "%s",
+		said_text(&verdict.said));
 }
 
 /* Without times, the order of the recorded entries is the order of the calls. */
@@ -826,8 +834,9 @@ Test(flight_recorder, an_inversion_of_order_is_seen_without_times)
 	add_two_calls("r1.json", BARE("5", "all_reduce", "7",
 				      "scheduled") "," BARE("4", "all_reduce", "7", "scheduled"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 2, "one against one names both: %s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 2, "one against one names both: %s",
+		     said_text(&verdict.said));
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
 
@@ -851,7 +860,8 @@ Test(flight_recorder, of_a_type_nobody_knows_the_kind_of_call_counts)
 	add_rank(2, "[0,1,2]", BARE("4", "all_reduce", "8", "started"));
 	judge();
 	assert_culprit(CW_CLASS_MISMATCH, "dtype", 0);
-	cr_assert(strstr(verdict.summary, "with type other"), "%s", verdict.summary);
+	cr_assert(strstr(said_text(&verdict.said), "with type other"), "%s",
+		  said_text(&verdict.said));
 }
 
 Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
@@ -859,7 +869,7 @@ Test(flight_recorder, a_receive_from_anybody_waits_for_nobody_in_particular)
 	add_rank(0, "[0,1]", ENTRY("recvAnySource", "3", "7", "started", "true"));
 	add_rank(1, "[0,1]", ENTRY("all_reduce", "3", "0", "completed", "false"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 	cr_assert_eq(verdict.n_culprits, 0);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
@@ -887,7 +897,7 @@ Test(flight_recorder, calls_that_gloo_retired_have_completed)
 	for (int rank = 0; rank < 3; rank++)
 		add_rank(rank, "[0,1,2]", BY_GLOO("nccl", "5", "true"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 }
 
 /* It retires failed calls as well: a call that some ranks never made may have timed out. */
@@ -909,8 +919,8 @@ Test(flight_recorder, calls_that_gloo_retired_and_not_all_came_to_may_have_faile
 				 "gloo", "7", "false"));
 	add_rank(3, "[0,1,2,3]", BY_GLOO("gloo", "4", "true"));
 	judge();
-	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
-	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 3, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 1, "%s", said_text(&verdict.said));
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 3, "%s", said_text(&verdict.said));
 }
 
 /* A user who names files himself puts other numbers at their end. */
@@ -931,8 +941,8 @@ Test(flight_recorder, names_that_all_end_alike_are_told_apart_by_what_stands_beh
 	}
 	judge();
 	cr_assert_eq(snap->n_ranks, 3);
-	cr_assert_eq(verdict.n_culprits, 1, "%s", verdict.summary);
-	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 1, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 1, "%s", said_text(&verdict.said));
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 1, "%s", said_text(&verdict.said));
 }
 
 /* ---- facts that dumps omit ---- */
@@ -958,7 +968,7 @@ Test(flight_recorder, a_number_that_several_calls_have_is_none)
 			       "false") "," ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	judge();
 	cr_assert_eq(set.sources[0].dump.n_bad_entries, 2);
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 }
 
 /* Rank 0's dump is the older one: where it stands now is not known, but it was in a call. */
@@ -967,7 +977,7 @@ Test(flight_recorder, an_open_call_counts_where_no_member_shows_it)
 	add_rank(0, "[0,1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	add_rank(1, "[0,1]", ENTRY("all_reduce", "5", "0", "completed", "false"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_HEALTHY, "%s", said_text(&verdict.said));
 	cr_assert_eq(snap->open_calls, 1);
 }
 
@@ -999,8 +1009,9 @@ Test(flight_recorder, a_launch_that_may_have_lost_members_differs_from_no_other)
 		add_rank(1, "[0,1,2]", cases[i].rest);
 		add_rank(2, "[0,1,2]", cases[i].whole);
 		judge();
-		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
-		cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s",
+			     said_text(&verdict.said));
+		cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 		fini();
 	}
 
@@ -1026,7 +1037,7 @@ Test(flight_recorder, who_has_never_used_a_group_is_not_in_its_calls)
 	add_rank(0, "\"[0, 1]\"", ENTRY("broadcast", "1", "0", "scheduled", "false"));
 	add_text("r1.json", "{\"version\":\"2.9\",\"entries\":[]}");
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
 }
 
 /* Where others have completed it, all had come to it. */
@@ -1075,8 +1086,9 @@ Test(flight_recorder, whose_calls_the_buffer_lost_is_not_missing)
 					   : BARE("4", "all_reduce", "5", "completed") "," BARE(
 						     "4", "all_reduce", "6", "started"));
 		judge();
-		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", verdict.summary);
-		cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+		cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s",
+			     said_text(&verdict.said));
+		cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 		fini();
 	}
 
@@ -1108,7 +1120,7 @@ Test(flight_recorder, sides_of_one_size_are_a_tie)
 	add_rank(0, "[0,1]", ENTRY("all_reduce", "1", "0", "scheduled", "false"));
 	add_rank(1, "[0,1]", ENTRY("broadcast", "1", "0", "scheduled", "false"));
 	judge();
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_MISMATCH, "%s", said_text(&verdict.said));
 	cr_assert_eq(verdict.n_culprits, 2);
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 }
@@ -1138,7 +1150,8 @@ Test(flight_recorder, a_dtype_that_nccl_has_not_is_compared)
 		add_rank(2, "[0,1,2]", OF_DTYPE("UInt16", "1", "8"));
 		judge();
 		assert_culprit(CW_CLASS_MISMATCH, "dtype", 1);
-		cr_assert(strstr(verdict.summary, "type uint16"), "%s", verdict.summary);
+		cr_assert(strstr(said_text(&verdict.said), "type uint16"), "%s",
+			  said_text(&verdict.said));
 		fini();
 	}
 }
@@ -1229,7 +1242,7 @@ Test(flight_recorder, calls_that_one_number_counts_are_numbered_by_group)
 		}
 		judge();
 		if (is_cut)
-			cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+			cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 		else
 			assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 1);
 		cr_assert(has_note("one number for the calls of all groups"));
@@ -1368,22 +1381,22 @@ Test(flight_recorder, of_an_exchange_that_does_not_add_up_nobody_is_named_where_
 {
 	exchange(EXCHANGE("started", "7", "10"), EXCHANGE("completed", "5", "9"),
 		 EXCHANGE("completed", "6", "2"));
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s", said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
 	fini();
 
 	/* Had rank 0 sent 3 more, or rank 2 expected 3 less, it would add up. */
 	exchange(EXCHANGE("started", "5", "7"), EXCHANGE("completed", "8", "7"),
 		 EXCHANGE("started", "8", "10"));
-	cr_assert_eq(verdict.n_culprits, 0, "%s", verdict.summary);
+	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 }
 
 Test(flight_recorder, an_exchange_that_adds_up_has_no_sizes_to_blame)
 {
 	exchange(EXCHANGE("started", "8", "15"), EXCHANGE("completed", "8", "0"),
 		 EXCHANGE("started", "8", "9"));
-	cr_assert_neq(verdict.detail, CW_DETAIL_SIZE, "%s", verdict.summary);
+	cr_assert_neq(verdict.detail, CW_DETAIL_SIZE, "%s", said_text(&verdict.said));
 }
 
 /* Two ranks that leave a dump each, or none: a stopped rank and a dead one leave the same. */
@@ -1407,8 +1420,8 @@ Test(flight_recorder, names_the_ranks_of_torchs_own_dumps)
 Test(flight_recorder, is_not_sure_of_many_who_may_wait_in_another_backend)
 {
 	judge_written_after("torch/gloo.skipped-barrier", 3, 92 * SECOND);
-	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", verdict.summary);
-	cr_assert_eq(verdict.n_culprits, 2, "%s", verdict.summary);
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_NEVER_ENTERED, "%s", said_text(&verdict.said));
+	cr_assert_eq(verdict.n_culprits, 2, "%s", said_text(&verdict.said));
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
 	cr_assert_eq(verdict.n_alternatives, 1);
 	cr_assert_eq(verdict.alternatives[0].verdict_class, CW_CLASS_MISMATCH);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "leader/history.h"
+#include "tests/support/snapshot/said_text.h"
 #include "tests/support/snapshot/verdict_fixture.h"
 
 TestSuite(history, .init = verdict_setup, .fini = verdict_teardown);
@@ -48,8 +49,10 @@ Test(history, mismatch_is_told_without_knowing_the_call)
 	cr_expect_eq(v.n_victims, 0);
 	cr_expect_eq(v.after_seq, 192);
 	cr_expect_eq(v.coll_seq, 256);
-	cr_expect_not_null(strstr(v.summary, "between collective #192 and #256"), "%s", v.summary);
-	cr_expect_not_null(strstr(v.culprits[0].reason, "#192"), "%s", v.culprits[0].reason);
+	cr_expect_not_null(strstr(said_text(&v.said), "between collective #192 and #256"), "%s",
+			   said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "#192"), "%s",
+			   said_text(&v.culprits[0].said));
 	cr_expect(v.wants_windows);
 }
 
@@ -159,7 +162,8 @@ Test(history, another_grouping_explains_another_hash)
 	cr_expect_neq(v.detail, CW_DETAIL_UNKNOWN_CALL);
 	cr_expect(!v.is_proof);
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_POSSIBLE, "%s %s: %s",
-		     cw_confidence_name(v.confidence), cw_detail_name(v.detail), v.summary);
+		     cw_confidence_name(v.confidence), cw_detail_name(v.detail),
+		     said_text(&v.said));
 }
 
 /* ---- the leader's memory ---- */
