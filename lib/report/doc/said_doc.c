@@ -16,6 +16,11 @@
 #define MAX_DEPTH 8u
 #define MAX_RANKS 1048576u
 #define MAX_SAID 256u
+/*
+ * A set of ranks in pieces may have hundreds of KiB. A sentence shows its first 160 bytes, and
+ * victims.ranks of the document has all of it.
+ */
+#define MAX_SET_BYTES 4096u
 
 /* ---- writing ---- */
 
@@ -31,7 +36,10 @@ static json_t *ranks_doc(const struct cw_arg *arg)
 		set = cw_rankset_format_alloc(arg->ranks.labels, arg->ranks.n);
 		bad |= !set;
 	}
-	bad |= json_object_set_new(doc, "ranks", cw_json_text(set));
+	if (set && strlen(set) > MAX_SET_BYTES)
+		bad |= json_object_set_new(doc, "ranks", json_null());
+	else
+		bad |= json_object_set_new(doc, "ranks", cw_json_text(set));
 	bad |= json_object_set_new(doc, "count", json_integer(arg->ranks.n));
 	if (arg->ranks.is_rest)
 		bad |= json_object_set_new(doc, "is_rest", json_true());

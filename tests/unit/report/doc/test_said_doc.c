@@ -2,6 +2,7 @@
 /* Sayings as JSON: whole there and back, and every malformed document is refused. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/verdict_types.h"
@@ -126,6 +127,25 @@ Test(said_doc, sets_the_text_and_the_sayings_beside_it)
 	cr_assert_eq(cw_said_set(object, "reason", &clause, 7), 0);
 	cr_expect_str_eq(json_string_value(json_object_get(object, "reason")), "killed");
 	json_decref(object);
+}
+
+Test(said_doc, a_set_in_thousands_of_pieces_is_only_counted)
+{
+	struct cw_clause clause = { .arena = &arena }, read = { .arena = &arena };
+	int32_t *labels = calloc(4000, sizeof(*labels));
+	char text[64];
+	json_t *doc;
+
+	for (int32_t i = 0; i < 4000; i++)
+		labels[i] = 2 * i;
+	cw_say(&clause, nodes_silent,
+	       (struct cw_arg){ .kind = CW_ARG_RANKS, .ranks = { .labels = labels, .n = 4000 } });
+	doc = cw_said_doc(&clause);
+	cr_assert_eq(cw_said_read(doc, &read), 0);
+	cr_expect_str_eq(cw_say_text(&read, text, sizeof(text)),
+			 "the nodes of 4000 ranks have stopped reporting");
+	json_decref(doc);
+	free(labels);
 }
 
 static int read_text(const char *text)
