@@ -52,20 +52,28 @@ static int compare_word(const void *key, const void *element)
 	return strcmp(key, *(const char *const *)element);
 }
 
-static bool is_own_word(const char *word)
+/* Names that programs everywhere have: they identify no one. */
+static bool is_everybodys(const char *word)
 {
 	static const char *const everybodys[] = { "world",    "dp",       "tp",        "pp",
 						  "ep",       "cp",       "module",    "lambda",
 						  "listcomp", "genexpr",  "__init__",  "__call__",
 						  "__next__", "__iter__", "__enter__", "__exit__",
 						  "forward",  "backward", "train" };
-	char lower[64];
-	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(everybodys) / sizeof(everybodys[0]); i++)
 		if (strcmp(word, everybodys[i]) == 0)
 			return true;
+	return false;
+}
 
+static bool is_own_word(const char *word)
+{
+	char lower[64];
+	size_t n = 0;
+
+	if (is_everybodys(word))
+		return true;
 	for (; n < sizeof(lower) - 1 && word[n]; n++)
 		lower[n] = (char)(word[n] >= 'A' && word[n] <= 'Z' ? word[n] - 'A' + 'a' : word[n]);
 	lower[n] = '\0';
@@ -90,6 +98,12 @@ static bool is_plain_word(const char *word)
 		if (!is_alpha(*p))
 			return false;
 	return is_own_word(word);
+}
+
+/* Likewise for a name that a document may have for a value, such as "all_reduce". */
+static bool is_enumerator(const char *word)
+{
+	return !word[strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_")] && is_own_word(word);
 }
 
 /*
@@ -311,18 +325,18 @@ static const char *ending_of(const char *base)
 
 /*
  * Returns the name of a file such as "train.py" or "libtorch.so" if it is public, or a placeholder
- * for it.
+ * for it. A user's file may be called like a word of our sentences, so that is no reason to show it.
  */
 static const char *base_name(struct anonymiser *a, const char *base)
 {
 	const char *ending = ending_of(base);
 	char stem[64];
 
-	if (is_known(a, base) && !is_ipv4(base))
+	if (json_object_get(a->public, base) && !is_masked(a, base) && !is_ipv4(base))
 		return base;
 	if (*ending && (size_t)(ending - base) < sizeof(stem)) {
 		(void)snprintf(stem, sizeof(stem), "%.*s", (int)(ending - base), base);
-		if (is_own_word(stem) && !is_masked(a, stem))
+		if (is_everybodys(stem) && !is_masked(a, stem))
 			return base;
 	}
 	return placeholder(a, "file", base, ending);
@@ -638,6 +652,8 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		fputs(*text && known ? known : "", out);
 		return;
 	case RULE_LABEL:
+		if (is_everybodys(text))
+			known = text;
 		if (!known && has_stranger(a, text))
 			known = placeholder(a, field->kind, text, "");
 		fputs(known ? known : text, out);
@@ -666,6 +682,13 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 	case RULE_PATH:
 		put_path(a, text, out);
 		return;
+	case RULE_KERNEL:
+		/* A host may be called like a function of the kernel, which is no secret. */
+		if (is_of_letters(text, KERNEL_LETTERS)) {
+			fputs(text, out);
+			return;
+		}
+		break;
 	case RULE_SCHEMA:
 		if (strncmp(text, "collwatch.", 10) == 0 && text[strlen(text) - 1] == '1' &&
 		    strlen(text) < 24 && is_schema(text + 10)) {
@@ -685,7 +708,7 @@ static void put_text(struct anonymiser *a, const struct field *field, const char
 		 * We keep a text that is one of our own words. It is an enumerator such as
 		 * "unknown", which readers of the document need.
 		 */
-		if (is_plain_word(text)) {
+		if (is_enumerator(text)) {
 			fputs(text, out);
 			return;
 		}

@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import tempfile
+from random import Random
 
-from built import COLLWATCH, MAKE_BUNDLE
+from built import BUILD, COLLWATCH, MAKE_BUNDLE
 
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs")
+OWN_WORDS = os.path.join(BUILD, "lib/report/anonymise/own_words.h")
 ID = "0123456789abcdef"
 SCENARIO = """scenario job
 ranks 8 per-node 4
@@ -193,6 +195,67 @@ def test_a_report_without_names_says_the_same():
             assert again[0][same] == again[1][same] == doc[same], again
         nodes = {n["name"] for n in read(copy + "/snapshot.json")["nodes"]}
         assert one["host"] in nodes and all(re.fullmatch(r"node-\d+", n) for n in nodes), nodes
+
+
+# Names that programs everywhere give to groups, functions and files: they stay (is_everybodys()).
+EVERYBODYS = {"world", "dp", "tp", "pp", "ep", "cp", "module", "lambda", "listcomp", "genexpr", "forward", "backward",
+              "train"}
+
+
+def vocabulary():
+    """The words of our own sentences, as the command knows them."""
+    with open(OWN_WORDS, encoding="ascii") as f:
+        return [word for word in re.findall(r'"([^"]+)"', f.read())
+                if re.fullmatch("[a-z_]{2,}", word) and word not in EVERYBODYS and not word.startswith("__")]
+
+
+def named_bundle(path, docs, names):
+    """The bundle with these hosts, user, job and file: whole words of all texts."""
+    host, other, user, job, file = names
+    words = {"node-0": host, "node-1": other, "somebody": user, "something": job, "somefile": file}
+    for name, text in docs.items():
+        text = re.sub(r"(?<![\w-])(%s)(?![\w-])" % "|".join(words), lambda m: words[m[1]], text)
+        with open(f"{path}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+
+
+def with_names(path):
+    """The documents of a bundle, with a user, a job, and evidence that names a file."""
+    incident = read(path + "/incident.json")
+    culprit = incident["culprits"][0]
+    incident.update(uid=4711, user="somebody", job="name:something")
+    write(path + "/incident.json", incident)
+    evidence = example_of("collwatch.evidence/1")
+    evidence.update(host=culprit["host"], pid=culprit["pid"], rank=culprit["rank"])
+    evidence["python"] = {"status": "ok", "reason": "", "threads": [{
+        "id": "0x7", "tid": culprit["pid"], "current": True, "name": "python3", "gil": None, "note": None,
+        "frames": [{"file": "/home/somebody/somefile.py", "line": 88, "function": "main"}]}]}
+    write(path + "/evidence.json", [evidence])
+    docs = {}
+    for name in os.listdir(path):
+        with open(f"{path}/{name}", encoding="utf-8") as f:
+            docs[name] = f.read()
+    return docs
+
+
+def test_names_that_are_words_of_ours_are_hidden_like_any_others():
+    draws, random = int(os.environ.get("ANONYMISE_DRAWS", "40")), Random(os.environ.get("E2E_SEED", "1"))
+    words = vocabulary()
+    assert len(words) > 1000, "hardly any word was found"
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        path = made_bundle(tmp)
+        docs = with_names(path)
+        for _ in range(draws):
+            ours = random.sample(words, 5)
+            anyone = [f"zq{random.randrange(16 ** 6):06x}q" for _ in range(5)]
+            shown = []
+            for names in ours, anyone:
+                named_bundle(path, docs, names)
+                shown.append([printed("report", "--anonymise", *how, path) for how in ([], ["--json"], ["--html"])])
+            for with_ours, with_anyone in zip(*shown):
+                different = [pair for pair in zip(with_ours.splitlines(), with_anyone.splitlines()) if len(set(pair)) > 1]
+                assert with_ours == with_anyone, (ours, different[:3])
+                assert not any(name in with_anyone for name in anyone), anyone
 
 
 def test_a_copy_never_goes_where_something_is():
