@@ -9,8 +9,8 @@
 #define SHOWN_DIGITS 8u
 #define NO_DESCRIPTION "undefined"
 /*
- * torch numbers groups from 0, the default group. It may create the communicator of that group
- * before it sets the description (seen with 2.15).
+ * torch numbers groups from 0, which is the default group. torch may create that group's
+ * communicator before it sets the description (seen with 2.15).
  */
 #define DEFAULT_NAME "0"
 #define DEFAULT_DESCRIPTION "default_pg"
@@ -37,7 +37,7 @@ static char *say(const char *desc, size_t desc_len, const char *name, char *ret,
 		(void)snprintf(ret, len, "%s (%s)", DEFAULT_DESCRIPTION, name);
 	else if (!has_desc)
 		(void)snprintf(ret, len, "%s%.*s", is_hash(name) ? "group " : "", (int)shown, name);
-	else /* we truncate the description, because only the name is unique */
+	else /* truncate the description, not the name: only the name is unique */
 		(void)snprintf(ret, len, "%.*s (%.*s)", (int)(desc_len < room ? desc_len : room),
 			       desc, (int)shown, name);
 	return ret;

@@ -9,13 +9,13 @@
 #include <stddef.h>
 
 /*
- * Writes the name to ret, truncated to len bytes, and returns ret. torch uses "undefined" if there
- * is no description.
+ * Writes the group's name to ret, truncated to len bytes, and returns ret. torch passes "undefined"
+ * as desc if the group has no description.
  */
 char *cw_group_name(const char *desc, const char *name, char *ret, size_t len);
 
 /*
- * Like cw_group_name(), but for the name that torch gives a group's communicator,
+ * Writes the group's name to ret, from the name that torch gives to the group's communicator:
  * "DESCRIPTION:NAME" (pytorch/pytorch#192487). A name from another source stays as it is.
  */
 char *cw_group_name_of_comm(const char *comm_name, char *ret, size_t len);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds threads that are inside an NCCL call: threads that have entered an op and have not left it.
- * Such a thread runs none of the program's code. Its Python frames hold still. Any CPU time it uses
- * belongs to NCCL, which spins on the host while it connects to its peers.
  *
- * The agent calls this on its own memory, and the record reader on a record.
+ * A thread inside a call runs none of the program's code, and its Python frames do not change. Any
+ * CPU time that the thread uses belongs to NCCL, which spins on the host while it connects to its
+ * peers.
+ *
+ * The agent calls these functions on its own memory. The record reader calls them on a record.
  *
  * Pure; no allocation; any thread.
  */
@@ -17,9 +19,9 @@
 #include "record/record_layout.h"
 
 /*
- * Returns whether a thread may be inside a call on the communicator. The counters may miss one call
- * if several threads use the communicator. Always false for calls from NCCL's profiler interface,
- * where NCCL itself reports the end of a call.
+ * Returns whether a thread may be inside a call on the communicator. The two counters may miss one
+ * call if several threads use the communicator. We always return false for a communicator that we
+ * know from NCCL's profiler interface, because NCCL itself reports the end of its calls.
  */
 bool cw_rec_may_be_inside(uint32_t comm_flags, uint64_t op_index, uint64_t op_returned);
 

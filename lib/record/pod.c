@@ -5,9 +5,9 @@
  *   /kubepods/burstable/pod5f1c…-…/0a1b… (cgroupfs)
  *   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f1c…_….slice/cri-containerd-0a1b….scope
  *
- * From another control group namespace a path begins with "/../" and lacks its upper part. We
- * therefore search for the part that names the pod, and then use the next one. The uid of a static
- * pod is 32 digits without dashes.
+ * A path from another control group namespace begins with "/../" and lacks its upper part. We
+ * therefore search for the part that names the pod. The next part names the container. The uid of a
+ * static pod is 32 digits without dashes.
  */
 #include "record/pod.h"
 

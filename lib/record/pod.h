@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's place in Kubernetes: its pod and its container. If the pod's template passes both
- * from the downward API, the environment names them. Otherwise the path of the control group
- * contains the pod's uid and the container's id. kubelet and the container runtimes build that path
- * in a fixed form.
+ * A process's place in Kubernetes: its pod and its container. The environment names both if the
+ * pod's template passes them from the downward API. Otherwise we read the path of the control
+ * group, which contains the pod's uid and the container's id. kubelet and the container runtimes
+ * build that path in a fixed form.
  *
- * Environment and path are text that other people wrote. We use them as labels for people and never
- * as an identity. We accept only the letters that Kubernetes allows in a name.
+ * The environment and the path are text that other people wrote. We use them as labels for people
+ * and never as an identity. We accept only the letters that Kubernetes allows in a name.
  *
  * Pure; no allocation; any thread.
  */
@@ -19,10 +19,13 @@ struct cw_env;
 /* A pod's name is a DNS subdomain; namespaces and containers have DNS labels. */
 #define CW_POD_NAME_BYTES 254
 #define CW_POD_LABEL_BYTES 64
-/* Length of a container's id as we show it, in digits, like `crictl ps` and `docker ps`. */
+/* We show this many digits of a container's id, like `crictl ps` and `docker ps`. */
 #define CW_POD_ID_DIGITS 12u
 
-/* "" = not known. A namespace or a container's name appears only together with a pod's name. */
+/*
+ * A field holds "" if its value is not known. A namespace or a container's name appears only
+ * together with a pod's name.
+ */
 struct cw_pod {
 	char name[CW_POD_NAME_BYTES]; /* the pod's name, or its uid */
 	char ns[CW_POD_LABEL_BYTES];
@@ -35,14 +38,14 @@ bool cw_pod_is_name(const char *text);
 void cw_pod_of_environment(const struct cw_env *env, struct cw_pod *ret);
 
 /*
- * group: "/kubepods.slice/…", from a line of /proc/PID/cgroup. Returns false if the group is not a
- * pod's.
+ * Reads the pod from a control group's path ("/kubepods.slice/…" in a line of /proc/PID/cgroup).
+ * Returns false if the group does not belong to a pod.
  */
 bool cw_pod_of_group(const char *group, struct cw_pod *ret);
 
 /*
- * Takes the text of /proc/PID/cgroup and uses the first line that names a pod. If the last line has
- * no newline, it is truncated and we skip it.
+ * Reads the pod from the text of /proc/PID/cgroup. We use the first line that names a pod. A last
+ * line without a newline is truncated, so we skip that line.
  */
 bool cw_pod_of_groups(const char *groups, struct cw_pod *ret);
 

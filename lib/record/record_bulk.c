@@ -4,9 +4,9 @@
  *
  * A training job's host runs hundreds of ops ahead of the device. The oldest incomplete op is
  * therefore often older than the 32 ops in the comm's own ring. Each sample searches for that op in
- * each comm. Scanning the bulk ring (1 MiB) each time would cost the daemon several percent of a
- * core. Instead we read every slot once, when it is new, and chain the ops of one comm from newest
- * to oldest.
+ * each comm. A scan of the whole bulk ring (1 MiB) per sample would cost the daemon several percent
+ * of a core. Instead we read every slot once, when it is new, and chain the ops of one comm from
+ * newest to oldest.
  *
  * The index stores only facts that do not change. Flags do change, when an op returns or when its
  * group is launched or dropped. We read flags again as long as they are not final.
@@ -98,9 +98,9 @@ static int catch_up(struct cw_record *rec)
 			return r;
 		for (uint64_t i = 0; i < n; i++) {
 			/*
-			 * A ticket without a published op waits for the next call. If more than
-			 * CW_RECORD_CHUNK ops follow the ticket, its thread must have died, and we
-			 * go on.
+			 * An unpublished op waits for the next call. If more than CW_RECORD_CHUNK
+			 * ops follow it, the thread that reserved the ticket must have died, and we
+			 * skip the op.
 			 */
 			if (chunk[i].publish != rec->bulk_next + 1 &&
 			    end - rec->bulk_next <= CW_RECORD_CHUNK)
@@ -152,7 +152,10 @@ int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm
 		r = catch_up(rec);
 	if (r < 0)
 		return r;
-	/* Tickets decrease along the chain. If a slot has been reused, it holds another ticket. */
+	/*
+	 * Tickets decrease along the chain. A slot with another ticket was reused, so the chain
+	 * ends.
+	 */
 	for (at = rec->bulk_last_plus_1[comm->index]; at;) {
 		struct cw_record_bulk_op *op = &rec->bulk[(at - 1) % s->count];
 

@@ -4,8 +4,8 @@
  * eighth call. We compute the hashes in between from the calls in the communicator's own ring.
  *
  * We accept the result only if it ends at the hash in the communicator's entry. An overwritten
- * call, a failed call or a call from a graph leads to another hash. A checkpoint that changed while
- * we read it does so, too.
+ * call, a failed call or a call from a graph leads to another hash. So does a checkpoint that
+ * changed during our read.
  */
 #include <string.h>
 

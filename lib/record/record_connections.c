@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-/* A healthy connection changes its slot every few microseconds, and a copy takes less than one. */
+/*
+ * We read a changing slot at most this often. A healthy connection changes its slot every few
+ * microseconds, and a copy takes less than one.
+ */
 #define TRIES 4
 #define CHUNK 32u
 /* No NCCL has more channels (MAXCHANNELS in its src/include/device.h). */
@@ -47,7 +50,10 @@ static const struct cw_record_comm *comm_of(const struct cw_record *rec, uint32_
 	return NULL;
 }
 
-/* Each step passes the counts in their order, and an op has no more steps than it says. */
+/*
+ * Each step passes the counts in their order, so no count exceeds the one before it. An op has no
+ * more steps than the slot says.
+ */
 static bool are_counts_possible(const struct cw_rec_connection *c)
 {
 	bool has_ready =
@@ -73,7 +79,10 @@ static bool is_possible(const struct cw_record *rec, const struct cw_rec_connect
 	       (comm->entry.comm_rank < 0 || comm->entry.comm_rank == c->rank);
 }
 
-/* The newest op_index of the communicator with these low bits; 0 = unknown. */
+/*
+ * Returns the newest op_index of the communicator whose low bits are those of the slot; 0 =
+ * unknown.
+ */
 static uint64_t op_index_of(const struct cw_record *rec, const struct cw_rec_connection *c)
 {
 	const struct cw_record_comm *comm =
@@ -83,7 +92,7 @@ static uint64_t op_index_of(const struct cw_record *rec, const struct cw_rec_con
 
 	if (!c->op)
 		return 0;
-	/* The op may be newer than the last refresh. */
+	/* The op may be newer than the last refresh, so we have only its low bits. */
 	if (!comm || behind > newest || behind > UINT32_MAX / 2)
 		return c->op;
 	return newest - behind;
@@ -114,7 +123,7 @@ static struct cw_record_connection convert(const struct cw_record *rec,
 	};
 }
 
-/* Reads one chunk until each of its slots is whole, or has changed at each try. */
+/* Reads one chunk until we have a whole copy of each slot, or until TRIES reads have failed. */
 static int read_whole(const struct cw_record *rec, uint32_t first, uint32_t n,
 		      struct cw_rec_connection *slots, bool *is_read)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the parts of a record that are not about progress: ops in the order of the bulk ring, for
- * statistics; tensors with NaN or infinity; device times. The rank writes all of them while we
+ * statistics; tensors with NaN or infinity; device times. The rank writes these parts while we
  * read. Each entry has a number. We accept a copy of an entry if the number was the same before and
  * after the read.
  */
@@ -11,7 +11,10 @@
 
 #include "record/record_internal.h"
 
-/* A walk over the ring stops at an op that has not returned, until this many ops follow it. */
+/*
+ * A walk over the ring waits at an op that has not returned. Once this many ops follow it, the walk
+ * skips the op.
+ */
 #define PATIENCE_OPS 4096u
 /*
  * No op takes longer than a day. A larger difference means that the clock was set, or that the
@@ -149,7 +152,9 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 			 struct cw_rec_summary *to, size_t *n)
 {
 	memcpy(to, before, sizeof(*to));
-	/* The device sets `publish` to 0 before it writes, and to a new number at the end. */
+	/*
+	 * The device sets `publish` to 0 before it writes an entry, and to a new number at the end.
+	 */
 	if (!to->publish || memcmp(before, after, sizeof(*to)) != 0 || !is_sound(to))
 		return;
 	to->abs_max = magnitude_or_zero(to->abs_max);
@@ -158,8 +163,8 @@ static void take_summary(const unsigned char *before, const unsigned char *after
 }
 
 /*
- * Reads many entries with one read, because a caller that polls a running process has little time.
- * Reads them twice to notice changes.
+ * A caller that polls a running process has little time, so one read fetches many entries. A second
+ * read of the same entries shows those that changed.
  */
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max)
 {

@@ -27,8 +27,8 @@ static uint32_t known_of(const struct cw_rec_comm *e, const struct cw_record_sta
 }
 
 /*
- * Time that the creation of the communicator took. 0 for NCCL's profiler interface, which reports a
- * communicator only after its creation.
+ * Returns the time that the creation of the communicator took. Returns 0 for NCCL's profiler
+ * interface, which reports a communicator only after its creation.
  */
 static uint64_t making_ns(const struct cw_rec_comm *e)
 {
@@ -79,8 +79,8 @@ uint64_t cw_record_dropped(const struct cw_rec_header *h)
 }
 
 /*
- * Upper limits of plausible values. No job waits longer than a month. The network's longest retry
- * is 4.096 us x 2^31 x 8, which is 20 hours.
+ * Upper limits of plausible values in a record. No job waits longer than a month. The network's
+ * longest retry is 4.096 us x 2^31 x 8, which is 20 hours.
  */
 #define MAX_JOB_TIMEOUT_NS (UINT64_C(30) * 86400 * 1000000000)
 #define MAX_NET_RETRY_NS (UINT64_C(86400) * 1000000000)

@@ -3,8 +3,8 @@
 #include "record/record_internal.h"
 
 /*
- * Most rings that we read: the number in an agent's record. A record with more is foreign, and
- * would cost the daemon time.
+ * We read at most as many rings as an agent's record has. A record with more is foreign, and would
+ * cost the daemon time.
  */
 #define MAX_RINGS CW_REC_COMMS
 

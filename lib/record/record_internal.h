@@ -34,8 +34,8 @@ struct cw_record_slot {
 };
 
 /*
- * The runs of ops in CUDA graphs. looks_left: how many runs we may still visit before the next
- * refresh.
+ * The runs of equal ops in CUDA graphs. looks_left is the number of runs that we may still visit
+ * before the next refresh.
  */
 struct cw_record_templates {
 	uint32_t looks_left;
@@ -44,15 +44,17 @@ struct cw_record_templates {
 };
 
 /*
- * Enough for any job, and costs a fraction of a millisecond. Like CW_RECORD_REREADS, it limits a
- * refresh.
+ * Limits the runs that we visit between two refreshes, as CW_RECORD_REREADS limits the ops that we
+ * read again. 65536 are enough for any job and cost a fraction of a millisecond.
  */
 #define CW_RECORD_TEMPLATE_LOOKS 65536u
 
-/* One op of the bulk ring. We index only the fields that decide whether we read the op itself. */
+/*
+ * One op of the bulk ring. The index has only the fields that decide whether we read the op itself.
+ */
 struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = we have not read this slot */
-	uint64_t prev_plus_1;   /* ticket + 1 of the previous op on the same comm, 0 = none known */
+	uint64_t prev_plus_1;   /* ticket + 1 of the comm's previous op, 0 = none known */
 	uint64_t op_index, seq;
 	uint64_t count;       /* for a graph launch: number of its collectives */
 	int32_t root_or_peer; /* for a graph launch: its replay entry */
@@ -62,13 +64,13 @@ struct cw_record_bulk_op {
 
 struct cw_record {
 	int fd;
-	const void *memory; /* the record's memory instead of fd; NULL = read fd */
+	const void *memory; /* the record, if it lies in this process; NULL = read fd */
 	size_t memory_bytes;
 	struct cw_rec_header header;
 	struct cw_record_section sections[CW_REC_SECTION__MAX];
 
 	/*
-	 * `identities` has the last stable copy of each entry, as laid out in the record. `comms`
+	 * `identities` has the last stable copy of each entry, in the layout of the record. `comms`
 	 * has the entries in use.
 	 */
 	unsigned char *identities;
@@ -79,8 +81,8 @@ struct cw_record {
 	uint32_t n_slots;
 
 	/*
-	 * The graphs' tables as of the last refresh, or NULL. An entry that changed while we read
-	 * it counts as free.
+	 * The tables of CUDA graphs as of the last refresh, or NULL. We count an entry as free if
+	 * it changed during our read.
 	 */
 	struct cw_rec_replay *replays;
 	uint32_t n_replays;
@@ -97,30 +99,35 @@ struct cw_record {
 int cw_record_pread(const struct cw_record *rec, void *buf, size_t len, uint64_t offset);
 
 /*
- * Copies n entries of a table, starting at `first`, and `size` bytes of each. Fetches many entries
- * with one read. Returns 0 or -errno.
+ * Copies the first `size` bytes of n table entries, beginning with entry `first`. One read fetches
+ * many entries. Returns 0 or -errno.
  */
 int cw_record_read_table(const struct cw_record *rec, const struct cw_record_section *s,
 			 uint32_t first, uint32_t n, size_t size, void *ret);
 
 /*
- * Copies an entry whose first word is 0 while the writer changes it. Returns false if a write is
- * under way, or on a read error.
+ * Copies an entry whose first word is 0 while the writer changes the entry. Returns false on a read
+ * error, or if the writer is changing the entry now.
  */
 bool cw_record_read_published(const struct cw_record *rec, uint64_t offset, void *copy, size_t len);
 
-/* Terminates the text and replaces every character that does not belong in a single line. */
+/*
+ * Terminates the text with NUL and replaces every character that does not belong in a single line.
+ */
 void cw_record_make_line(char *text, size_t size);
 
-/* A hostile rank's unfinished ops must not cost the daemon more than about 0.5 ms per sample. */
+/*
+ * At most this many ops are read again between two refreshes. A hostile rank's unfinished ops must
+ * not cost the daemon more than about 0.5 ms per sample.
+ */
 #define CW_RECORD_REREADS 512u
 
 #define CW_RECORD_CHUNK 64u
 
 /*
- * Copies n <= CW_RECORD_CHUNK slots, starting with slot `first`, of a ring with ring_count slots.
- * The copy has publish 0 if the slot is empty, was being written, or holds a ticket of another
- * slot.
+ * Copies n <= CW_RECORD_CHUNK slots from slot `first` on, out of a ring with ring_count slots. We
+ * set publish to 0 in the copy of a slot that is empty, that the writer was changing, or that holds
+ * a ticket of another slot.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret);
@@ -134,8 +141,8 @@ int cw_record_read_comm_ring(const struct cw_record *rec, const struct cw_record
 			     struct cw_rec_op *ops, size_t *ret_n);
 
 /*
- * Returns the progress of an op according to the progress words, whether or not its call has
- * returned.
+ * Returns the progress of an op according to the progress words alone. The op's call may or may not
+ * have returned.
  */
 enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 				       const struct cw_record_comm *comm, uint16_t slot,
@@ -154,8 +161,8 @@ typedef bool (*cw_record_bulk_fn)(void *user, uint64_t ticket, const struct cw_r
 
 /*
  * Calls fn for the comm's ops whose op_index is below `before`, newest first, until fn returns
- * false. Re-reads the flags of ops that were not settled when last seen, and ends early after too
- * many such reads. Returns 0 or -errno.
+ * false. The walk reads the flags of an op again if they were not final at the last read. After too
+ * many such reads the walk ends early. Returns 0 or -errno.
  */
 int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t before,
 			cw_record_bulk_fn fn, void *user);
@@ -163,7 +170,7 @@ int cw_record_bulk_walk(struct cw_record *rec, const struct cw_record_comm *comm
 /* Progress of one launch of a CUDA graph. All counts concern one communicator. */
 struct cw_record_replay {
 	const struct cw_rec_replay *entry; /* NULL = we do not know the graph's ops */
-	bool is_known;                     /* the counts below are right */
+	bool is_known;                     /* true if we know the counts below */
 	uint64_t reached_ops, completed_ops;
 	uint64_t reached_colls, completed_colls;
 };
@@ -175,9 +182,9 @@ void cw_record_replay_of(const struct cw_record *rec, const struct cw_record_com
 			 int32_t ref, enum cw_progress launch, struct cw_record_replay *ret);
 
 /*
- * Expands a graph launch into its ops. Writes at most max ops, starting with op number `first`.
- * Each op is a converted copy of the launch with its own signature, coll_seq and progress. Returns
- * the number of ops written.
+ * Expands a graph launch into its ops. Writes at most max ops, beginning with op number `first`.
+ * Each op is a converted copy of the launch, but has its own signature, coll_seq and progress.
+ * Returns the number of ops written.
  */
 size_t cw_record_replay_expand(const struct cw_record *rec, const struct cw_record_comm *comm,
 			       const struct cw_rec_op *launch, uint64_t first,

@@ -7,19 +7,20 @@
  * (record/record_reader.h).
  *
  * Concurrency: all words are naturally aligned. The agent writes them as relaxed atomics of their
- * own size, in native byte order. A record is read on the machine that wrote it or on one of the
- * same byte order; CW_RECORD_MAGIC shows a mismatch. The agent reserves a ring slot with one atomic
- * add on a ticket, and publishes it by a release store of cw_rec_op.publish. The reader copies the
- * slot and accepts it only if publish held the same non-zero value before and after. Comm entries
- * use a sequence number in the same way (even = stable). The agent never waits for a reader.
+ * own size, in native byte order. Only a machine with the writer's byte order can read a record;
+ * CW_RECORD_MAGIC shows a mismatch. The agent reserves a ring slot with one atomic add on a ticket.
+ * It publishes the slot by a release store of cw_rec_op.publish. The reader copies the slot and
+ * accepts the copy only if publish held the same non-zero value before and after. Comm entries use
+ * a sequence number in the same way (even = stable). The agent never waits for a reader.
  *
- * If this version of the agent does not fill in a field, the field holds 0, unless its comment
- * names another value for "absent". CW_REC_HAS_* in the header says which optional parts the agent
- * fills in.
+ * A field holds 0 if this version of the agent does not fill in the field. Some fields have another
+ * value for "absent", which their comments name. CW_REC_HAS_* in the header says which optional
+ * parts the agent fills in.
  *
- * The header holds the offsets, so a reader of version N can read N-1 and skip sections that it
- * does not know. entry_bytes may grow; fields never move. A writer of N+1 stores in readable_from
- * the oldest version that may read its record. Readers refuse and count all other records.
+ * The header holds the offsets of all sections. A reader of version N can therefore read a record
+ * of version N-1, and skips sections that it does not know. entry_bytes may grow; fields never
+ * move. A writer of version N+1 stores in readable_from the oldest version that may read its
+ * record. Readers refuse and count all other records.
  */
 #pragma once
 
@@ -27,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "CWRECRD1" as a little-endian number. On a machine with another byte order it does not match. */
+/* "CWRECRD1" as a little-endian number. A reader with another byte order reads another number. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next version */
 #define CW_RECORD_VERSION 10u
@@ -35,7 +36,8 @@
 /* The oldest version that readers accept. */
 #define CW_RECORD_VERSION_MIN 1u
 /*
- * Writers store this in readable_from. We raise it only when an older reader would misunderstand.
+ * Writers store this version in readable_from. We raise it only when an older reader would
+ * misunderstand a record.
  */
 #define CW_RECORD_READABLE_FROM 2u
 #define CW_RECORD_NAME "collwatch-record" /* name of the memfd */
@@ -46,9 +48,12 @@
  */
 #define CW_RECORD_MAX_BYTES ((2u << 20) + (64u << 10))
 
-/* Capacity of this agent's records. A reader takes the counts from the section table. */
+/*
+ * The capacity of the records that this agent writes. A reader takes the counts from the section
+ * table.
+ */
 #define CW_REC_COMMS 96
-#define CW_REC_COMM_OPS 32 /* each comm keeps its last ops, even if the bulk ring loses them */
+#define CW_REC_COMM_OPS 32 /* last ops of a comm, kept even if the bulk ring loses them */
 #define CW_REC_CHECKPOINTS 16
 #define CW_REC_RING_OPS 8192
 #define CW_REC_P2P_BLOCKS 32 /* comms with point-to-point traffic */
@@ -62,21 +67,25 @@
 #define CW_REC_REPLAYS 256
 #define CW_REC_TEMPLATES 4096
 /*
- * Entries of the summaries table. For each device of the process, one of the first entries holds
- * the first tensor with NaN or infinity that an op read. The other entries are a ring.
+ * Number of entries in the summaries table. For each device of the process, one of the first
+ * entries holds the first tensor with NaN or infinity that an op read. The other entries are a
+ * ring.
  */
 #define CW_REC_SUMMARY_FIRSTS 8
 #define CW_REC_SUMMARY_RING 120
 #define CW_REC_SUMMARIES (CW_REC_SUMMARY_FIRSTS + CW_REC_SUMMARY_RING)
 #define CW_REC_TIMES 64
-/* Enough for NCCL's threads (up to three per communicator) and the driver's (a few per context). */
+/*
+ * Entries for helper threads. 128 suffice for NCCL's threads (up to three per communicator) and the
+ * driver's threads (a few per context).
+ */
 #define CW_REC_HELPERS 128
 #define CW_REC_WAITS 16  /* threads inside the driver at the same time */
 #define CW_REC_DEVICES 8 /* devices with a model name; the same number as CW_REC_SUMMARY_FIRSTS */
 #define CW_REC_MODEL_BYTES 64 /* NVIDIA's longest name today has 55 bytes with its NUL */
 /*
- * Network connections with an open op, of all communicators together. 8 channels to 16 peers in
- * both directions need 256.
+ * Slots for network connections with an open op, of all communicators together. A rank with 8
+ * channels to 16 peers in both directions needs 256.
  */
 #define CW_REC_CONNECTIONS 1024
 
@@ -124,7 +133,10 @@ enum {                             /* cw_rec_header.clock */
        CW_REC_CLOCK_TSC = 2,       /* ns = base_ns + ((tsc - tsc_base) * tsc_mult >> tsc_shift) */
 };
 
-/* The reason why the agent has stopped its rank. It does so only at the user's request. */
+/*
+ * The reason why the agent has stopped its rank. The agent stops a rank only if the user asked for
+ * it.
+ */
 enum cw_rec_stop {
 	CW_REC_STOP_NONE = 0,
 	CW_REC_STOP_NONFINITE = 1, /* a tensor had NaN or infinity */
@@ -141,22 +153,22 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 			   4, /* ops that did not fit a group's list; seq numbers are right */
 		   CW_REC_DROP_MODULES = 5,
 		   CW_REC_DROP_UNKNOWN_CALLS = 6, /* calls of functions newer than the table */
-		   CW_REC_DROP_SUMMARIES = 7,     /* tensors not summarized: no free entry */
-		   CW_REC_DROP_STACKS = 8, /* ops without a free entry for their call stack */
+		   CW_REC_DROP_SUMMARIES = 7,     /* tensors without statistics: no free entry */
+		   CW_REC_DROP_STACKS = 8, /* ops without a call stack, for lack of a free entry */
 		   CW_REC_DROP_CONNECTIONS =
 			   9, /* parts of ops on a connection whose steps we do not record: all
 				 slots are in use, or too many such parts are open. Version 10 */
 		   CW_REC_DROP__MAX = 16,
 };
 
-/* A thread that waits inside the CUDA driver. The driver may poll during the wait. 16 bytes. */
+/* A thread that waits inside the CUDA driver, asleep or polling. 16 bytes. */
 struct cw_rec_wait {
 	uint32_t tid; /* in the rank's own pid namespace, 0 = unused */
 	uint32_t reserved;
 	uint64_t since_ns; /* always CLOCK_MONOTONIC, also with a TSC clock; 0 = not known yet */
 };
 
-/* 4096 bytes. */
+/* The first 4096 bytes of a record. */
 struct cw_rec_header {
 	uint64_t magic;
 	uint32_t version;
@@ -171,9 +183,12 @@ struct cw_rec_header {
 	uint64_t created_ns; /* record clock */
 	uint64_t tsc_base, tsc_base_ns;
 	uint32_t tsc_mult, tsc_shift;
-	uint64_t beat_ns;   /* liveness: last beat of the agent's thread, CLOCK_MONOTONIC; 0 = no
-			       thread */
-	int32_t rank_label; /* RANK, SLURM_PROCID, …; -1 = none */
+	/*
+	 * Time of the last beat (a periodic write of the agent's thread) on CLOCK_MONOTONIC; 0 =
+	 * the agent has no thread.
+	 */
+	uint64_t beat_ns;
+	int32_t rank_label;       /* RANK, SLURM_PROCID, …; -1 = none */
 	int32_t world_size_label; /* -1 = none */
 	int32_t local_rank_label; /* -1 = none */
 	uint32_t nccl_version;    /* in the format of ncclGetVersion: 22809; 0 = unknown */
@@ -182,16 +197,16 @@ struct cw_rec_header {
 	uint64_t env_hash; /* over the communication-relevant NCCL_* variables, sorted; 0 = none set
 			    */
 	uint64_t ring_ticket; /* number of ops ever written into the ring; slot = ticket % count */
-	uint64_t ops_total;   /* ring_ticket as of the last beat, which saves a store per op */
+	uint64_t ops_total;   /* ring_ticket as of the last beat; a store per op would cost time */
 	uint64_t group_ticket;
 	int64_t step_mark; /* collwatch_mark_step(n); -1 = never called */
 	uint64_t step_mark_ns;
 	uint64_t drops[CW_REC_DROP__MAX];
 	/*
-	 * A call in progress that blocks the host and belongs to no known comm, such as
-	 * ncclCommInitRank before the comm exists. The fields are the kind of the op, its enter
-	 * time and the comm id. 0 = there is no such call. If several threads make such calls at
-	 * once, the last writer wins.
+	 * A call that blocks the host now and belongs to no known comm, such as ncclCommInitRank
+	 * before the comm exists. The three fields hold the kind of the op, its enter time and the
+	 * comm id. 0 = there is no such call. If several threads make such calls at once, the last
+	 * writer wins.
 	 */
 	uint64_t host_call_kind, host_call_enter_ns, host_call_comm_id;
 	char job_label[128];        /* from the environment, NUL-terminated, may be empty:
@@ -202,29 +217,29 @@ struct cw_rec_header {
 	struct cw_rec_section sections[CW_REC_SECTION__MAX];
 	/*
 	 * The oldest reader version that can read this record; 0 = only readers of the record's own
-	 * version. An older daemon can thereby watch ranks that run a newer agent.
+	 * version. This field lets an older daemon watch ranks that run a newer agent.
 	 */
 	uint32_t readable_from;
 	uint32_t reserved0;
-	uint64_t progress_untracked; /* ops without progress writes, COLLWATCH_PROGRESS=auto */
+	uint64_t progress_untracked; /* ops without progress writes (COLLWATCH_PROGRESS=auto) */
 	/*
-	 * Threads of NCCL, the driver or the agent. Their activity shows nothing about the program.
-	 * Updated about once per beat. The numbers are those of the rank's own pid namespace;
-	 * 0 = unused.
+	 * Threads of NCCL, the driver and the agent. Their activity shows nothing about the
+	 * program. The agent updates the list about once per beat. The numbers are those of the
+	 * rank's own pid namespace; 0 = unused.
 	 */
 	uint32_t helper_tids[CW_REC_HELPERS];
-	uint32_t helpers_over_limit; /* further threads without an entry */
+	uint32_t helpers_over_limit; /* number of further such threads */
 	uint32_t stopped_at; /* enum cw_rec_stop, while the agent has stopped the rank. Version 8 */
 	struct cw_rec_wait waits[CW_REC_WAITS];
 	/*
-	 * The job's watchdog ends the job when a call takes longer than this; 0 = not known.
+	 * The job's watchdog ends the job when a call takes longer than this time; 0 = not known.
 	 * Version 5.
 	 */
 	uint64_t job_timeout_ns;
 	/* The job's network retries for this long before it gives up; 0 = not set. Version 5. */
 	uint64_t net_retry_ns;
 	/*
-	 * True if the job does not set job_timeout_ns. The value is then PyTorch's default.
+	 * True if the job does not set its timeout. job_timeout_ns is then PyTorch's default.
 	 * Version 5.
 	 */
 	uint32_t is_timeout_assumed;
@@ -234,27 +249,27 @@ struct cw_rec_header {
 	char pod_namespace[64];
 	char container[64];
 	/*
-	 * Where job_timeout_ns comes from, for people ("COLLWATCH_JOB_TIMEOUT in its environment").
-	 * We also name a source that sets no time; the agent then assumes no timeout. Empty = there
-	 * is no source, or the agent is older than this field. Version 7.
+	 * Where job_timeout_ns comes from, as text for people ("COLLWATCH_JOB_TIMEOUT in its
+	 * environment"). A source that sets no time is named here, too; the agent then assumes no
+	 * timeout. Empty = there is no source, or the agent is older than this field. Version 7.
 	 */
 	char job_timeout_source[64];
 	/*
-	 * The memory of the Python interpreter that contains its lock. If a thread sleeps on a word
-	 * in this memory, it waits for the lock. The agent writes the address last. 0 bytes = not
-	 * known, or there is no interpreter. Version 7.
+	 * The memory of the Python interpreter that contains its global lock. A thread that sleeps
+	 * on a word in this memory waits for the lock. The agent writes the address last. 0 bytes =
+	 * not known, or there is no interpreter. Version 7.
 	 */
 	uint64_t interpreter_address, interpreter_bytes;
 	/*
 	 * Bytes that the agent itself reads from files and writes to files. The kernel counts them
-	 * as the process's. First the bytes that the agent has begun to transfer, then those that
-	 * it has finished. Version 8.
+	 * as bytes of the process. own_io_begun counts transfers when they begin, and own_io_done
+	 * when they end. Version 8.
 	 */
 	uint64_t own_io_begun, own_io_done;
 	/*
 	 * The driver's name for each device of the process, by CUDA ordinal ("NVIDIA H100 80GB
-	 * HBM3"). NUL-terminated, and cut if longer. The agent writes the first byte last.
-	 * Empty = not known, or no communicator uses the device. Version 9.
+	 * HBM3"). A name is NUL-terminated, and cut if longer. The agent writes its first byte
+	 * last. Empty = not known, or no communicator uses the device. Version 9.
 	 */
 	char device_models[CW_REC_DEVICES][CW_REC_MODEL_BYTES];
 	uint8_t reserved[1152];
@@ -277,14 +292,19 @@ struct cw_rec_op {
 	int32_t root_or_peer;
 	uint32_t group_id; /* low 32 bits of the group's number, 0 = none */
 	uint32_t tid;
-	uint16_t comm;            /* index of the comm entry */
-	int16_t result;           /* ncclResult_t */
-	uint16_t flags;           /* CW_OPF_* */
-	uint16_t progress_slot;   /* CW_REC_NO_SLOT = we do not know when the op completes; for
-				     CW_OPF_UNTRACKED see cw_rec_slot_untracked() */
-	uint16_t module;          /* the caller's module, CW_REC_NO_SLOT = unknown */
-	uint16_t comm_generation; /* low bits of cw_rec_comm.generation: guards against a reused
-				     entry */
+	uint16_t comm;  /* index of the comm entry */
+	int16_t result; /* ncclResult_t */
+	uint16_t flags; /* CW_OPF_* */
+	/*
+	 * Where the GPU reports the op's progress. CW_REC_NO_SLOT = we do not know when the op
+	 * completes. For CW_OPF_UNTRACKED see cw_rec_slot_untracked().
+	 */
+	uint16_t progress_slot;
+	uint16_t module; /* the caller's module, CW_REC_NO_SLOT = unknown */
+	/*
+	 * Low bits of cw_rec_comm.generation. A mismatch shows that another comm has the entry now.
+	 */
+	uint16_t comm_generation;
 	uint32_t call_offset; /* the return address relative to the start of the module, in bytes */
 	uint32_t stack_id;    /* index of a cw_rec_stack + 1; 0 = none */
 	uint32_t summary_id;  /* index of the summary of a single op's input + 1; 0 = none */
@@ -296,11 +316,11 @@ _Static_assert(sizeof(struct cw_rec_op) == 128, "op layout");
 #define CW_REC_NO_SLOT 0xffffu
 
 /*
- * The progress_slot of an op without progress writes (CW_OPF_UNTRACKED). It names the slot that
- * would have held the writes. It also holds a distance, 1 to 15: how far the op_index is above that
- * of the newest earlier op that the communicator wrote to this slot. From that op's progress the
- * reader derives the progress of this op: completed, not begun, or unknown. Readers of version 2
- * see no slot here.
+ * Encodes the progress_slot of an op without progress writes (CW_OPF_UNTRACKED). The value names
+ * the slot that would have held the writes. It also holds a distance from 1 to 15. The distance is
+ * this op's op_index minus that of the communicator's newest earlier op in the slot. From the
+ * earlier op's progress the reader derives the progress of this op: completed, not begun, or
+ * unknown. Readers of version 2 see no slot here.
  */
 #define CW_REC_SLOT_UNTRACKED 0x8000u
 #define CW_REC_SLOT_SINCE_MAX 15u
@@ -345,13 +365,16 @@ enum cw_comm_state {
 	CW_COMM__MAX,
 };
 
-/* A communicator; 5056 bytes: 960 of identity, counters and checkpoints, then the last ops. */
+/*
+ * A communicator; 5056 bytes. The first 960 bytes hold identity, counters and checkpoints. The last
+ * ops follow.
+ */
 struct cw_rec_comm {
 	uint64_t seqlock; /* odd while identity fields change; counters and ops need no lock */
 	uint64_t comm_id;
 	uint64_t parent_id;  /* 0 = none */
 	uint64_t nccl_hash;  /* NCCL's own hash of the comm where known; a label, not an identity */
-	uint32_t instance;   /* tells comms with the same id apart */
+	uint32_t instance;   /* distinguishes comms with the same id */
 	uint32_t generation; /* generation of this entry; each reuse adds 1 */
 	uint32_t state;      /* enum cw_comm_state */
 	uint32_t nranks;
@@ -379,8 +402,8 @@ struct cw_rec_comm {
 	uint64_t ended_ns;
 	uint64_t checkpoint_ticket; /* number of checkpoints ever stored */
 	/*
-	 * cw_checkpoint_slot() gives the slot. A reader accepts a checkpoint if two reads of it
-	 * agree.
+	 * cw_checkpoint_slot() gives the slot of a checkpoint. A reader accepts a checkpoint if two
+	 * reads of it agree.
 	 */
 	struct cw_rec_checkpoint checkpoints[CW_REC_CHECKPOINTS];
 	char name[32];       /* ncclConfig_t.commName, NUL-terminated */
@@ -402,8 +425,8 @@ enum { /* cw_rec_comm.flags */
 	*/
        CW_REC_COMM_PROFILER = 1 << 3,
        /*
-	* A CUDA graph holds ops of this comm, and the agent does not see the launches of the graph.
-	* From then on the comm's numbers mean nothing.
+	* A CUDA graph holds ops of this comm, but the agent does not see the launches of the graph.
+	* After the first such graph the comm's counters mean nothing.
 	*/
        CW_REC_COMM_UNCOUNTED = 1 << 4,
 };
@@ -413,7 +436,7 @@ struct cw_rec_p2p_peer {
 	uint32_t peer_plus_1; /* comm rank + 1, 0 = unused */
 	uint32_t reserved;
 	uint64_t count[2]; /* sends to, receives from */
-	uint64_t hash[2];  /* rolling hash over the sizes in bytes, mixed as for collectives */
+	uint64_t hash[2];  /* rolling hash of the sizes in bytes, mixed as for collectives */
 };
 _Static_assert(sizeof(struct cw_rec_p2p_peer) == 40, "p2p layout");
 
@@ -433,7 +456,8 @@ struct cw_rec_progress_info {
 	uint32_t comm_generation;
 	uint64_t context;
 	uint64_t stream;
-	uint64_t base; /* the words count from here: full value = base + (uint32_t)(word - base) */
+	/* The GPU writes only the low 32 bits: full value = base + (uint32_t)(word - base). */
+	uint64_t base;
 };
 
 /*
@@ -455,7 +479,7 @@ struct cw_rec_module {
 };
 _Static_assert(sizeof(struct cw_rec_module) == 64, "module layout");
 
-/* The code outside of Python that called an op, as a return address. 8 bytes. */
+/* The return address of the code outside of Python that called an op. 8 bytes. */
 struct cw_rec_native_frame {
 	uint32_t offset; /* in the module */
 	uint16_t module; /* as in cw_rec_op */
@@ -463,8 +487,8 @@ struct cw_rec_native_frame {
 };
 
 /*
- * A call stack that issued ops, innermost frame first; 160 bytes. The agent fills it in once, then
- * publishes it and never changes it.
+ * A call stack that issued ops, innermost frame first; 160 bytes. The agent fills the entry in
+ * once, publishes it, and never changes it afterwards.
  */
 struct cw_rec_stack {
 	uint64_t publish; /* 0 = free or being written; else the agent's lookup key */
@@ -477,12 +501,12 @@ struct cw_rec_stack {
 _Static_assert(sizeof(struct cw_rec_stack) == 160, "stack layout");
 
 enum {                            /* cw_rec_stack.flags */
-       CW_REC_STACK_CUT = 1 << 0, /* the real stack has more Python frames, further out */
+       CW_REC_STACK_CUT = 1 << 0, /* the real stack has more Python frames on the outside */
 };
 
 /*
- * A line of Python code that makes a call; 128 bytes. The agent writes it like a cw_rec_stack,
- * once.
+ * A line of Python code that makes a call; 128 bytes. The agent fills the entry in once and never
+ * changes it, like a cw_rec_stack.
  */
 struct cw_rec_frame {
 	uint64_t publish;
@@ -495,15 +519,15 @@ _Static_assert(sizeof(struct cw_rec_frame) == 128, "frame layout");
 
 /*
  * The ops of one communicator in one CUDA graph; 64 bytes. An op of kind CW_OP_GRAPH_LAUNCH stands
- * for one replay of them. The launch's seq is the coll_seq of the first collective. Its count is
- * the number of collectives, and its replay is the number of the launch. Its root_or_peer names
+ * for one replay of these ops. In such an op `seq` is the coll_seq of the first collective, and
+ * `count` is the number of collectives. `replay` is the number of the launch. `root_or_peer` names
  * this entry (cw_rec_replay_ref).
  *
  * The launch's own progress words say when the stream reached the graph and when the graph
- * completed. In between, this entry has a pair of words of its own. They say how many of the
- * graph's ops on this communicator the stream has reached and completed. The graph itself writes
- * that pair. Each launch first sets the pair to 0, in stream order before the launch's own
- * "reached".
+ * completed. Between these times a second pair of words, which belongs to this entry, shows the
+ * progress within the graph. This pair says how many of the graph's ops on this communicator the
+ * stream has reached and completed. The graph itself writes the pair. Each launch first sets the
+ * pair to 0, in stream order before the launch's own "reached".
  */
 struct cw_rec_replay {
 	uint32_t generation; /* of this entry, from 1; 0 = free or being changed */
@@ -523,7 +547,7 @@ struct cw_rec_replay {
 _Static_assert(sizeof(struct cw_rec_replay) == 64, "replay layout");
 
 enum { /* cw_rec_replay.flags */
-       /* Replays may have overlapped, so the pair of words means nothing. */
+       /* Replays of the graph may have overlapped, so the pair of words means nothing. */
        CW_REC_REPLAY_MIXED = 1 << 0,
 };
 
@@ -534,8 +558,7 @@ static inline int32_t cw_rec_replay_ref(uint32_t entry, uint32_t generation)
 }
 
 /*
- * If a progress slot has this bit in comm_plus_1, it belongs to a graph, and its words count the
- * graph's ops.
+ * A progress slot with this bit in comm_plus_1 belongs to a graph. Its words count the graph's ops.
  */
 #define CW_REC_SLOT_OF_GRAPH 0x80000000u
 
@@ -556,9 +579,9 @@ enum {                                     /* cw_rec_template.flags */
 };
 
 /*
- * Statistics of one tensor (docs/design/summaries.md); 128 bytes. Only the device writes them:
- * first publish = 0, then the rest, then publish. A fence that the host observes follows each
- * write.
+ * Statistics of one tensor (docs/design/summaries.md); 128 bytes. Only the device writes an entry:
+ * first publish = 0, then the other fields, then publish. A fence that the host observes follows
+ * each write.
  */
 struct cw_rec_summary {
 	uint64_t publish; /* 0 = empty or being written; otherwise the summary's number, from 1 */
@@ -568,8 +591,8 @@ struct cw_rec_summary {
 	uint32_t comm_generation;
 	uint8_t kind, dtype, is_output;
 	/*
-	 * The device read one chunk in 2^(stride_log2_plus_1 - 1); 0 = not known. Version 7, like
-	 * the sampling itself.
+	 * The device read one chunk of every 2^(stride_log2_plus_1 - 1); 0 = not known. Version 7,
+	 * like the sampling itself.
 	 */
 	uint8_t stride_log2_plus_1;
 	uint32_t device_ns; /* time that the device took for this summary */
@@ -577,17 +600,17 @@ struct cw_rec_summary {
 	uint64_t offered;   /* number of elements of the tensor */
 	uint64_t nans, infs, zeros;
 	/*
-	 * Computed from the finite elements only; 0 = the tensor has none. mean, l2: NaN = the
-	 * value exceeds the range of a double.
+	 * All four values come from the finite elements only; 0 = the tensor has none. mean and l2
+	 * are NaN if the value exceeds the range of a double.
 	 */
 	double abs_max, abs_min_nonzero, mean, l2;
 	uint64_t checksum;
 	uint32_t step_plus_1; /* low bits of step_mark at the call, + 1; 0 = none. Version 7 */
 	/*
-	 * Shares of the elements read. at_limit: elements with the largest finite magnitude of
-	 * their type. denormal: denormal elements. Each share is the upper half of an IEEE single,
-	 * truncated, so a small share does not become 0. 0 = none, and always for integers.
-	 * Version 7.
+	 * Shares of the elements that the device read. at_limit counts elements with the largest
+	 * finite magnitude of their type, and denormal counts denormal elements. Each share is the
+	 * upper half of an IEEE single. We truncate the single, so a small share does not become 0.
+	 * 0 = no such element; always 0 for integers. Version 7.
 	 */
 	uint16_t at_limit, denormal;
 };
@@ -595,15 +618,14 @@ _Static_assert(sizeof(struct cw_rec_summary) == 128, "summary layout");
 
 /*
  * Begin and end of one sampled op on the device; 64 bytes. The host writes the op's identity. The
- * device writes the times, in nanoseconds of its own clock. Only their differences have a meaning
- * here.
+ * device writes the times in nanoseconds of its own clock, so only their difference has a meaning.
  */
 struct cw_rec_time {
 	uint64_t publish; /* 0 = empty or being written; otherwise the sample's number, from 1 */
 	uint64_t op_index;
 	uint64_t enter_ns; /* enter time of the call, record clock */
 	uint64_t bytes;
-	uint64_t begin_ns, end_ns; /* 0 = has not happened yet */
+	uint64_t begin_ns, end_ns; /* 0 = the event has not happened yet */
 	uint32_t comm;
 	uint32_t comm_generation;
 	uint8_t kind, reserved[7];
@@ -611,13 +633,10 @@ struct cw_rec_time {
 _Static_assert(sizeof(struct cw_rec_time) == 64, "time layout");
 
 enum cw_rec_step {                     /* index into cw_rec_connection.counts */
-		   CW_REC_STEP_POSTED, /* the proxy has given the step to the GPU or to the network
-					*/
+		   CW_REC_STEP_POSTED, /* the proxy gave the step to the GPU or the network */
 		   CW_REC_STEP_READY,  /* sender: the GPU has filled the buffer */
-		   CW_REC_STEP_HANDED, /* sender: given to the network. Receiver: given to the GPU
-					*/
-		   CW_REC_STEP_DONE, /* sender: the network confirmed it. Receiver: the GPU consumed
-					it */
+		   CW_REC_STEP_HANDED, /* sender: the network has it. Receiver: the GPU has it */
+		   CW_REC_STEP_DONE,   /* sender: the network confirmed it. Receiver: GPU is done */
 		   CW_REC_STEP__MAX,
 		   CW_REC_STEP_RECEIVED = CW_REC_STEP_READY, /* receiver: the data has arrived */
 		   CW_REC_STEP_GIVEN = CW_REC_STEP_HANDED,
@@ -626,21 +645,24 @@ enum cw_rec_step {                     /* index into cw_rec_connection.counts */
 enum { /* cw_rec_connection.flags */
        CW_REC_CONNECTION_USED = 1 << 0,
        CW_REC_CONNECTION_SEND = 1 << 1, /* else the connection receives */
-       /* Sends and receives; collectives use other connections between the same two ranks. */
+       /*
+	* The connection carries sends and receives. Collectives use other connections between the
+	* same two ranks.
+	*/
        CW_REC_CONNECTION_P2P = 1 << 2,
        /*
 	* NCCL reports when the GPU has filled a buffer, and how many bytes it sent. Versions 1 to 3
-	* of its profiler interface do not: READY and `bytes` are then 0, on a receiver only
-	* `bytes`.
+	* of NCCL's profiler interface do not. Without this flag READY and `bytes` are 0 on a
+	* sender, and `bytes` is 0 on a receiver.
 	*/
        CW_REC_CONNECTION_DETAILED = 1 << 3,
 };
 
 /*
- * The op at the head of one connection between two ranks: one communicator, channel, peer and
- * direction; 64 bytes. NCCL cuts the op's part on this connection into steps. The counts say how
- * many of its steps have got how far, by the number of the step. The slot is free unless an op is
- * open on the connection.
+ * One network connection between two ranks, and the op at its head; 64 bytes. A connection belongs
+ * to one communicator, channel, peer and direction. NCCL cuts the op's part on this connection into
+ * steps. `counts` has one number per enum cw_rec_step: how many of the op's steps have got that
+ * far. The slot is free unless an op is open on the connection.
  *
  * One thread of NCCL writes a slot. A reader accepts a copy if `sequence` held the same even value
  * before and after.
@@ -648,28 +670,31 @@ enum { /* cw_rec_connection.flags */
 struct cw_rec_connection {
 	uint32_t sequence; /* odd while the writer changes the slot */
 	/*
-	 * The process that issued the op, if that is not this process (NCCL's PXN); else 0. rank,
-	 * peer and comm_plus_1 are then those of that process. The number is the one that NCCL
-	 * reports, in the pid namespace of that process.
+	 * The process that issued the op, if another process did (NCCL's PXN); 0 = this process.
+	 * rank, peer and comm_plus_1 then have the meaning that they have in that process. NCCL
+	 * reports the pid, as a number of that process's pid namespace.
 	 */
 	uint32_t pid;
 	int32_t rank; /* the rank of the issuing member in the communicator */
 	int32_t peer; /* rank in the communicator */
 	uint32_t op;  /* low 32 bits of the op's op_index; 0 = unknown */
 	/*
-	 * If the op is part of a CUDA graph: the number of the replay, from 1. After 2^21 - 1 the
-	 * numbers begin with 1 again. 0 = none, or unknown. `op` is then the captured call.
+	 * If the op is part of a CUDA graph: the number of the replay, from 1. `op` is then the
+	 * captured call. After 2^21 - 1 the numbers begin with 1 again. 0 = none, or unknown.
 	 */
 	uint32_t replay;
 	uint32_t steps; /* steps of the op's part on this connection */
 	uint32_t counts[CW_REC_STEP__MAX];
 	uint8_t comm_plus_1; /* entry + 1 of the communicator, 0 = unknown */
 	uint8_t channel;
-	uint8_t flags;      /* CW_REC_CONNECTION_* */
-	uint8_t open_ops;   /* ops on this connection that have not ended; 255 = 255 or more */
-	uint64_t newest_ns; /* the last change of a count, a few ms coarse; CLOCK_MONOTONIC, also
-			       with a TSC clock */
-	uint64_t bytes;     /* of the steps handed or received so far */
+	uint8_t flags;    /* CW_REC_CONNECTION_* */
+	uint8_t open_ops; /* ops on this connection that have not ended; 255 = 255 or more */
+	/*
+	 * The last change of a count, exact to a few ms. On CLOCK_MONOTONIC, even if the record
+	 * clock is a TSC.
+	 */
+	uint64_t newest_ns;
+	uint64_t bytes; /* of the steps handed or received so far */
 };
 _Static_assert(sizeof(struct cw_rec_connection) == 64, "connection layout");
 _Static_assert(CW_REC_COMMS < UINT8_MAX, "comm_plus_1");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens and refreshes a record while its writer, which may be hostile, changes it. We therefore
- * read with one pread into our own memory, check that copy, and never read the same bytes twice for
- * two purposes.
+ * read with one pread into our own memory, and check that copy. We never read the same bytes twice
+ * for two purposes.
  *
  * We check sizes and the section table once, at opening. If a record changes them afterwards, we
- * refuse it from then on.
+ * refuse the record from then on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +27,10 @@
 #define CHUNK_BYTES 16384u
 
 /*
- * The size of an entry that we know, and the most entries per table. Some tables cost time at each
- * read. Their limit is twice what this version's agents write. For the other tables it is four
- * times as much, because they have grown by such factors from one version to the next. We need the
- * limit because any program may write a record, and each read takes all of it.
+ * For each table: the entry size that we know, and the largest number of entries. Any program may
+ * write a record, and each read takes the whole table, so we need a limit. Some tables cost time at
+ * each read. Their limit is twice what this version's agents write. The limit of the other tables
+ * is four times as much, because they have grown by such factors from one version to the next.
  */
 static const struct {
 	uint32_t entry_bytes, most;
@@ -92,7 +92,7 @@ int cw_record_read_table(const struct cw_record *rec, const struct cw_record_sec
 		uint64_t offset = s->offset + (uint64_t)first * s->entry_bytes;
 
 		here = n < at_once ? n : at_once;
-		if (!here) { /* entries exceed a chunk: read the beginning of each */
+		if (!here) { /* entries exceed a chunk: read the first bytes of each entry */
 			here = 1;
 			r = cw_record_pread(rec, to, size, offset);
 		} else {
@@ -117,9 +117,9 @@ int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
 }
 
 /*
- * Requires FUTURE_WRITE and the size seals. Then only the process that mapped the memfd first can
- * write to it, and no pread fails because of a truncated file. We accept only tmpfs, because a
- * hugetlb memfd looks like a memfd, too.
+ * Requires FUTURE_WRITE and the size seals. With these seals only the process that mapped the memfd
+ * first can write to it, and no pread fails because of a truncated file. We accept only tmpfs,
+ * because a hugetlb memfd looks like a memfd, too.
  */
 static int check_seals(int fd, struct cw_err *err)
 {
@@ -169,8 +169,8 @@ static bool overlaps(const struct cw_rec_section *a, const struct cw_rec_section
 }
 
 /*
- * The product of two 32-bit numbers fits in 64 bits. We subtract instead of adding, so nothing
- * overflows.
+ * The product of two 32-bit numbers fits in 64 bits. We subtract instead of adding, because a sum
+ * of hostile numbers could overflow.
  */
 static bool lies_inside(const struct cw_rec_section *s, const struct cw_rec_header *h)
 {
@@ -197,9 +197,7 @@ static int read_sections(struct cw_record *rec, struct cw_err *err)
 			if (table[j].type == s->type || overlaps(s, &table[j]))
 				return cw_err_set(err, EBADMSG, "sections %u and %u collide", j, i);
 		}
-		/*
-		 * Ignore a section from a later version, or with entries smaller than our struct.
-		 */
+		/* Ignore a section of an unknown type, or with entries smaller than our struct. */
 		if (s->type >= N_KNOWN || s->entry_bytes < known[s->type].entry_bytes)
 			continue;
 		if (s->count > known[s->type].most)
@@ -374,10 +372,10 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 }
 
 /*
- * The seqlock must be even and the same before and after the copy. A pread copies in no promised
+ * The seqlock must be even, and the same before and after the copy. A pread copies in no promised
  * order, so the number inside the copy proves nothing. The number before the copy comes from an
- * earlier read. If nothing has changed since the last refresh, that is the number of the refresh,
- * which saves one of three preads. The number after the copy has a read of its own.
+ * earlier read. If nothing has changed since the last refresh, we use the number of that refresh,
+ * which saves one of three preads. We read the number after the copy separately.
  */
 static int read_identity(const struct cw_record *rec, uint32_t index, unsigned char *kept)
 {
@@ -401,7 +399,7 @@ static int read_identity(const struct cw_record *rec, uint32_t index, unsigned c
 		}
 		before = after;
 	}
-	return 0; /* the writer is still writing, or died meanwhile: keep the last stable copy */
+	return 0; /* the writer is not finished, or has died: keep the last stable copy */
 }
 
 static int read_identities(struct cw_record *rec, uint32_t used)
@@ -488,15 +486,18 @@ static void join_slots(struct cw_record *rec, uint32_t first, uint32_t n, const 
 			.completed = full_value(in.base, word.completed),
 		};
 		/*
-		 * If we read between the stream's two writes, or out of order, the later value
-		 * wins.
+		 * The stream writes `reached` before `completed`. If we read between the two
+		 * writes, or out of order, the later value wins.
 		 */
 		if (slot->reached < slot->completed)
 			slot->reached = slot->completed;
 	}
 }
 
-/* only_graphs: update only the slots of CUDA graphs. Otherwise update all slots. */
+/*
+ * Reads the progress words. With only_graphs it updates only the slots of CUDA graphs, else all
+ * slots.
+ */
 static int read_progress(struct cw_record *rec, uint32_t has, bool only_graphs)
 {
 	const struct cw_record_section *is = &rec->sections[CW_REC_SECTION_PROGRESS_INFO];
@@ -540,13 +541,16 @@ int cw_record_refresh(struct cw_record *rec)
 	r = read_header(rec, &h);
 	if (r < 0)
 		return r;
-	/* Read words before counters: the host counts an op before the device can reach it. */
+	/*
+	 * Read words before counters. The host counts an op before the device can reach it, so a
+	 * word never exceeds its counter.
+	 */
 	r = read_progress(rec, h.has, false);
 	if (r == 0)
 		r = cw_record_read_replays(rec, h.has);
 	/*
-	 * Read a graph's words after the words of its launches, so they never belong to a finished
-	 * replay.
+	 * Read a graph's words after the words of its launches. Read earlier, they might belong to
+	 * a replay that has finished.
 	 */
 	if (r == 0 && rec->n_replays)
 		r = read_progress(rec, h.has, true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads ops from rings while their writer keeps writing, without a lock. If an op reads the same
- * twice and is published, our copy is whole (cw_record_read_slots()). Each comm has a small ring in
- * its own entry for its newest ops. All comms share the large ring, where we look for older ops.
+ * Reads ops from rings without a lock, while their writer keeps writing. Our copy of an op is whole
+ * if two reads agree and the op is published (cw_record_read_slots()). Each comm has a small ring
+ * in its own entry for its newest ops. All comms share the large ring, in which we search for older
+ * ops.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 #include "record/record_internal.h"
 
 /*
- * Pairs of reads. If a slot changes in each of them, the writer is overwriting it, and we give up.
+ * Number of double reads of a slot. If each of them differs, the writer is overwriting the slot,
+ * and we give up.
  */
 #define SLOT_TRIES 3
 
@@ -40,13 +42,13 @@ static int read_slot_again(const struct cw_record *rec, uint64_t offset, struct 
 }
 
 /*
- * We read everything twice, and accept a slot only if both copies are equal and published. The
- * writer clears publish before it touches a slot, but a pread copies in no promised order, so
- * publish inside one copy would prove nothing.
+ * We read all slots twice, and accept a slot only if both copies are equal and published. The
+ * writer clears publish before it changes a slot. A pread copies in no promised order, so publish
+ * inside one copy would prove nothing.
  *
  * Two equal copies of the whole slot are proof if the second read begins after the first has ended.
  * If the first copy is half-written, the second one differs from it. An op that returns between the
- * two reads makes them differ, too.
+ * two reads makes the copies differ, too.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret)
@@ -135,7 +137,7 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 		return CW_PROGRESS_UNKNOWN;
 	s = &rec->slots[slot];
 	/*
-	 * The progress is unknown if the slot belongs to another comm now, or if its word is ahead
+	 * The progress is unknown if another comm has the slot now, or if the slot's word is ahead
 	 * of all ops of the rank.
 	 */
 	if (s->comm_plus_1 != comm->index + 1 || s->comm_generation != comm->entry.generation ||
@@ -168,7 +170,7 @@ void cw_record_convert(const struct cw_record *rec, const struct cw_record_comm 
 	enum cw_progress progress =
 		cw_record_progress_of(rec, comm, from->progress_slot, from->flags, from->op_index);
 
-	/* "Enqueued" is certain only after the call has returned. */
+	/* Before its call returns, an op may not be enqueued yet. */
 	if (!returned && progress == CW_PROGRESS_ENQUEUED)
 		progress = CW_PROGRESS_UNKNOWN;
 	*to = (struct cw_record_op){
@@ -287,10 +289,10 @@ static int read_entry(const struct cw_record *rec, const struct cw_record_comm *
 }
 
 /*
- * Returns whether the checkpoint is the same in two reads, and in use. The agent clears coll_seq
- * before it changes a hash and sets it afterwards. Memory therefore never holds an old number with
- * a new hash. A single read may still combine the two, but a second read cannot produce the same
- * combination.
+ * Returns whether the checkpoint is in use and the same in two reads. The agent clears coll_seq
+ * before it changes a hash, and sets coll_seq afterwards. Memory therefore never holds an old
+ * number with a new hash. A single read may still combine the two, but a second read cannot produce
+ * the same combination.
  */
 static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_checkpoint *b)
 {
@@ -340,8 +342,8 @@ static bool sums_up(const struct cw_rec_comm *entry, const struct cw_rec_p2p_blo
 
 /*
  * Reads the block twice. The agent stores a count, its hash and the communicator's total one after
- * the other. We read the total first. If the counts then add up to it, and both reads agree, the
- * hashes match the counts.
+ * the other. We read the total first. The hashes match the counts if the counts add up to the total
+ * and both reads agree.
  */
 static int read_block(struct cw_record *rec, const struct cw_record_comm *comm, uint64_t offset,
 		      struct cw_rec_p2p_block two[2], bool *ret_is_whole)

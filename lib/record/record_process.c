@@ -91,10 +91,7 @@ int cw_record_process_each(cw_record_process_fn fn, void *user)
 
 		if (cw_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
 			continue;
-		/*
-		 * Ignore errors: the process may have ended meanwhile, or may belong to another
-		 * user.
-		 */
+		/* Ignore errors: the process may have ended, or may belong to another user. */
 		(void)cw_record_process_each_of((pid_t)pid, on_record, &search);
 	}
 	return search.r;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the flight records of living processes through their descriptors in /proc, with the
- * caller's own rights. A child inherits its parent's record, so several processes may hold the same
- * record.
+ * Finds the flight records of living processes. It uses their descriptors in /proc and the caller's
+ * own rights. A child inherits its parent's record, so several processes may hold the same record.
  *
  * Not thread-safe. Reads /proc; does not wait for the processes.
  */
@@ -15,29 +14,29 @@
 #include "common/err.h"
 
 /*
- * Opens the record of a process and returns its descriptor, which the caller owns. -ENOENT if there
- * is no such process or it has no record; -EACCES, -EPERM …; err says which.
+ * Opens the record of a process and returns its descriptor, which the caller owns. Returns -ENOENT
+ * if there is no such process or the process has no record; -EACCES, -EPERM …. err says which.
  */
 int cw_record_process_open(pid_t pid, struct cw_err *err);
 
 /*
  * Calls fn for each record among the descriptors of a process; fn takes fd. A child with a record
- * of its own still holds its parent's record, too. If fn returns a non-zero result, the walk stops
- * and returns it. -errno if we cannot read the descriptors or open a record.
+ * of its own still holds its parent's record, too. A non-zero result of fn stops the walk, and the
+ * walk returns that result. Returns -errno if we cannot read the descriptors or open a record.
  */
 typedef int (*cw_record_process_fn)(pid_t pid, int fd, void *user);
 int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user);
 
 /*
- * Calls fn for each open record of each process, in the order of /proc. A rank's record appears in
- * the rank, in its children, and in the daemon. fn takes fd. It returns 0, or -errno to end the
- * walk, which then returns the same. Returns 0 or -errno.
+ * Calls fn for each open record of each process, in the order of /proc. The record of a rank
+ * appears in the rank, in its children, and in the daemon. fn takes fd. fn returns 0 to continue,
+ * or -errno to end the walk with this error. Returns 0 or -errno.
  */
 int cw_record_process_each(cw_record_process_fn fn, void *user);
 
 /*
- * Returns whether the process is the one that we mean. pid is its number in our namespace. Its pid
- * in its own PID namespace must be own_pid. It must have begun at start_ticks (field 22 of its
- * stat; 0 = not known).
+ * Returns whether a process is the expected one, although its pid may have been reused. pid is its
+ * number in our PID namespace, and own_pid must be its number in its own. The process must have
+ * begun at start_ticks (field 22 of its stat; 0 = not known).
  */
 bool cw_record_process_is(pid_t pid, int64_t own_pid, uint64_t start_ticks);

@@ -4,8 +4,8 @@
  * pread(2) into our own memory, check the copy, and never map it. The reader knows versions up to
  * CW_RECORD_VERSION and skips anything that later versions append.
  *
- * Call cw_record_refresh() first: comms, counters and progress words are those of the last refresh.
- * Functions that return ops read the ops when called. An op's progress is therefore at most one
+ * Call cw_record_refresh() first. Comms, counters and progress words are then those of the last
+ * refresh, but ops are read when a function returns them. An op's progress is therefore at most one
  * refresh old, and never ahead of the truth. If a record has a TSC clock, we convert its times to
  * ns of CLOCK_MONOTONIC.
  *
@@ -26,7 +26,7 @@
 struct cw_record;
 
 /*
- * An op of a record. Times are on the clock of the rank's host, and stacks are numbers of the
+ * An op of a record. Times are those of the rank's host. A stack is the number of an entry in the
  * record.
  */
 struct cw_record_op {
@@ -35,21 +35,21 @@ struct cw_record_op {
 };
 
 /*
- * Opens a record. Takes fd, also on failure. require_seals: demand a tmpfs memfd with SHRINK, GROW
- * and FUTURE_WRITE seals. The daemon must set it; for files it is false. -EPERM: unsealed or
- * foreign. -EBADMSG: not a record, or inconsistent. -EFBIG, -ENOTSUP (version), -ENOMEM. err has
- * the details.
+ * Opens a record. Takes fd, also on failure. With require_seals the fd must be a tmpfs memfd with
+ * SHRINK, GROW and FUTURE_WRITE seals. The daemon must set require_seals; for files it is false.
+ * Returns -EPERM (unsealed or foreign), -EBADMSG (not a record, or inconsistent), -EFBIG, -ENOTSUP
+ * (version) or -ENOMEM. err has the details.
  */
 int cw_record_open(int fd, bool require_seals, struct cw_record **ret, struct cw_err *err);
 /*
  * Like cw_record_open(), but for a record in this process's own memory, which the reader borrows
- * until cw_record_close(). We read the memory like a file and trust it as little.
+ * until cw_record_close(). We trust this memory as little as a file.
  */
 int cw_record_open_memory(const void *memory, size_t bytes, struct cw_record **ret,
 			  struct cw_err *err);
 struct cw_record *cw_record_close(struct cw_record *rec);
 
-/* Returns -1 if the record is in memory. */
+/* Returns the record's descriptor, borrowed from rec; -1 if the record is in memory. */
 int cw_record_fd(const struct cw_record *rec);
 
 /*
@@ -59,8 +59,8 @@ int cw_record_fd(const struct cw_record *rec);
 size_t cw_record_memory(const struct cw_record *rec);
 
 /*
- * Reads the header and the identity part of all used comm entries again. Returns 0, or -EBADMSG or
- * -EIO, in which case the previous contents stay.
+ * Reads the header and the identity part of all used comm entries again. Returns 0, -EBADMSG or
+ * -EIO. After an error the previous contents stay.
  */
 int cw_record_refresh(struct cw_record *rec);
 
@@ -73,8 +73,8 @@ struct cw_record_comm {
 };
 
 /*
- * Returns the comms in use (state != FREE) as of the last refresh. They are borrowed until the next
- * refresh.
+ * Returns the comms in use (state != FREE) as of the last refresh. The result is borrowed until the
+ * next refresh.
  */
 const struct cw_record_comm *cw_record_comms(const struct cw_record *rec, size_t *ret_n);
 
@@ -86,10 +86,9 @@ struct cw_record_progress {
 };
 
 /*
- * Returns the last ops of a comm, oldest first. They come from the comm's own ring and, if max is
- * larger, from the bulk ring. Each op has op.progress from the progress words, and p2p and
- * collective numbers as in struct cw_op. Writes at most max ops. *ret_lost: number of older ops of
- * the comm.
+ * Returns the last ops of a comm, at most max, oldest first. They come from the comm's own ring
+ * and, if max is larger, from the bulk ring. op.progress comes from the progress words. p2p and
+ * collective numbers are as in struct cw_op. *ret_lost is the number of older ops of the comm.
  */
 int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
 		     struct cw_record_op *ops, size_t max, size_t *ret_n, uint64_t *ret_lost);
@@ -97,15 +96,16 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
 /* Counters for a digest, derived from the comm's last ops and the progress words. */
 struct cw_record_state {
 	/*
-	 * completed_known and reached_known: true if coll_completed and coll_reached are right.
-	 * False if an op has no progress words, or the record has lost the ops that we need.
+	 * completed_known and reached_known are true if coll_completed and coll_reached are right.
+	 * They are false if an op has no progress words, or if the record has lost the ops that we
+	 * need.
 	 */
 	bool has_pending, has_last, reached_known, completed_known;
 	uint32_t pending_count;
 	/*
 	 * The oldest op that has not completed. If completion is unknown, the oldest op that has
-	 * not returned. Kind CW_OP_NONE is a collective that both rings have lost. Its number and
-	 * progress are right, and its call began no later than enter_mono_ns.
+	 * not returned. Kind CW_OP_NONE means a collective that both rings have lost. Its number
+	 * and progress are right, and its call began at or before enter_mono_ns.
 	 */
 	struct cw_record_op pending;
 	struct cw_record_op last;
@@ -115,22 +115,25 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		    struct cw_record_state *ret);
 
 /*
- * Returns the member's facts from the entry and its state. The hash is missing, because it may
- * change meanwhile.
+ * Returns the member's facts from the entry and its state, without the hash. The hash may change
+ * before the caller uses it.
  */
 struct cw_member_facts cw_record_member_facts(const struct cw_record_comm *comm,
 					      const struct cw_record_state *state);
 struct cw_comm_facts cw_record_comm_facts(const struct cw_record_comm *comm);
 /*
- * Counts the facts that are lost for good. We do not count lost completions, which show elsewhere,
- * and lost modules, which do not matter.
+ * Counts the facts that the record has lost for good. We omit lost completions, which reports show
+ * elsewhere. We also omit lost modules, which do not matter.
  */
 uint64_t cw_record_dropped(const struct cw_rec_header *h);
-/* Returns 0 if no timeout is known, or if the record holds an impossible value. */
+/*
+ * Returns the time after which the job's own watchdog ends the job, in ns. Returns 0 if no timeout
+ * is known, or if the record holds an impossible value.
+ */
 int64_t cw_record_job_timeout_ns(const struct cw_rec_header *h);
 /*
- * Returns where the timeout comes from, for people; "" if not known or not plain text. Borrowed
- * from h.
+ * Returns the source of the job's timeout, as text for people. Returns "" if the source is not
+ * known or not plain text. Borrowed from h.
  */
 const char *cw_record_job_timeout_source(const struct cw_rec_header *h);
 int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
@@ -142,7 +145,7 @@ const char *cw_record_device_model(const struct cw_rec_header *h, int32_t ordina
 /* Returns the rank's pod. A text that is not a valid name becomes "". */
 struct cw_pod cw_record_pod(const struct cw_rec_header *h);
 /*
- * Reads the current values of own_io_* in the header, which also change between two refreshes.
+ * Reads the current values of own_io_* in the header, which change even between two refreshes.
  * Returns false on a read error.
  */
 bool cw_record_own_io(const struct cw_record *rec, uint64_t *ret_begun, uint64_t *ret_done);
@@ -153,29 +156,30 @@ bool cw_record_own_io(const struct cw_record *rec, uint64_t *ret_begun, uint64_t
 struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 
 /*
- * Finds the threads that are inside an NCCL call (record/inside.h), with one entry each and at most
- * max. Entries are as in cw_rec_header.waits, with since_ns on CLOCK_MONOTONIC. While a thread
- * creates a communicator that has no entry in the record, it is missing, because the agent does not
- * note its tid. Reads the ops only of communicators that had an unreturned call at the last
- * refresh. Returns the number of entries.
+ * Finds the threads that are inside an NCCL call (record/inside.h). Writes one entry per thread, at
+ * most max, in the form of cw_rec_header.waits; since_ns is on CLOCK_MONOTONIC. A thread is missing
+ * while it creates a communicator that has no entry in the record, because the agent does not note
+ * its tid. We read ops only of communicators that had an unreturned call at the last refresh.
+ * Returns the number of entries.
  */
 size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, size_t max);
 
 /*
- * Returns the current checkpoints of a comm's rolling hash. For each level of cw_checkpoint_slot(),
- * we return the two newest checkpoints of this level and the levels above. Ranks that are a few
- * calls apart thus have some in common, and so do ranks that are thousands apart. Each pair is one
- * that the agent stored, never half of two. 0 or -errno; -ESTALE if another comm has the entry now.
+ * Returns the current checkpoints of a comm's rolling hash. A checkpoint belongs to a level
+ * (cw_checkpoint_slot()). For each level we return the two newest checkpoints of this level and the
+ * levels above. Two ranks therefore have some checkpoints in common, whether they are a few calls
+ * apart or thousands. Number and hash of a checkpoint always belong together. Returns 0 or -errno;
+ * -ESTALE if another comm has the entry now.
  */
 #define CW_RECORD_CHECKPOINTS (2 * CW_CHECKPOINT_LEVELS)
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n);
 
 /*
- * Computes the rolling hash after each call, or group of calls, of the comm since *from, up to the
- * last refresh. *from is one of the comm's own points or {0, CW_HASH_INIT}. Returns the last
- * CW_RECORD_COMMITS hashes, oldest first. If the calls in the comm's ring do not lead from *from to
- * the entry's hash, returns none. 0 or -errno.
+ * Computes the rolling hash after each call, or group of calls, of the comm from *from up to the
+ * last refresh. *from is an earlier point of the same comm, or {0, CW_HASH_INIT}. Returns the last
+ * CW_RECORD_COMMITS hashes, oldest first. Returns no hashes if the calls in the comm's ring do not
+ * lead from *from to the entry's hash. Result: 0 or -errno.
  */
 #define CW_RECORD_COMMITS 8u
 int cw_record_commits(const struct cw_record *rec, const struct cw_record_comm *comm,
@@ -183,17 +187,18 @@ int cw_record_commits(const struct cw_record *rec, const struct cw_record_comm *
 		      size_t *ret_n);
 
 /*
- * A network connection on which an op is open, and how far the op at its head has got there. The
- * counts say how many of its steps have been posted, …; each step passes them in this order. On a
- * receiver `ready` means received from the network, and `handed` means given to the GPU.
+ * A network connection with an open op, and the progress of the op at its head. The counts say how
+ * many of the op's steps were posted, ready, handed and done, in this order. On a receiver `ready`
+ * means received from the network, and `handed` means given to the GPU.
  */
 struct cw_record_connection {
-	int comm;     /* index of the comm entry, -1 = unknown; if pid is set, of that process */
+	/* Index of the comm entry, -1 = unknown. If pid is set, an entry of that process. */
+	int comm;
 	uint32_t pid; /* the process that issued the op, 0 = this one; see cw_rec_connection */
 	int32_t rank, peer; /* ranks in the communicator */
 	uint8_t channel;
 	bool is_send, is_p2p;
-	bool is_detailed;  /* false: bytes is unknown, and on a sender ready */
+	bool is_detailed;  /* false: `bytes` is unknown, and on a sender also `ready` */
 	uint64_t op_index; /* 0 = unknown; if pid is set, only its low 32 bits */
 	uint32_t replay;   /* as in cw_rec_connection */
 	uint32_t open_ops; /* ops on the connection that have not ended, 255 = or more */
@@ -205,12 +210,12 @@ struct cw_record_connection {
 struct cw_record_connections_omitted {
 	uint32_t torn;       /* slots that changed during each try to read them */
 	uint32_t impossible; /* slots that no agent writes */
-	uint64_t lost;       /* parts of ops for which the agent found no slot, since its start */
+	uint64_t lost;       /* parts of ops without a free slot in the agent, since its start */
 };
 
 /*
- * Reads all connections, at most max. Returns 0 or -errno; on success sets both results.
- * 2 * CW_REC_CONNECTIONS connections are the most that a record has.
+ * Reads all connections, at most max. A record has at most 2 * CW_REC_CONNECTIONS of them. Returns
+ * 0 or -errno; on success sets both results.
  */
 int cw_record_connections(const struct cw_record *rec, struct cw_record_connection *ret, size_t max,
 			  size_t *ret_n, struct cw_record_connections_omitted *ret_omitted);
@@ -235,9 +240,9 @@ int64_t cw_record_time(const struct cw_record *rec, uint64_t t);
 
 /*
  * Calls fn for the returned ops of the bulk ring, in the ring's order from *cursor on, and advances
- * *cursor. Stops at the first op that has not returned. Sees ops up to the last refresh. The values
- * are untrusted. *ret_lost: number of ops that were overwritten or never returned. Returns 0 or
- * -errno.
+ * *cursor. The walk stops at the first op that has not returned, and at the last refresh. The
+ * values are untrusted. *ret_lost is the number of ops that were overwritten or never returned.
+ * Returns 0 or -errno.
  */
 typedef void (*cw_record_op_fn)(const struct cw_rec_op *op, void *user);
 int cw_record_each_returned(const struct cw_record *rec, uint64_t *cursor, uint64_t *ret_lost,
@@ -251,23 +256,24 @@ int cw_record_each_settled(const struct cw_record *rec, uint64_t *cursor, uint64
 			   cw_record_op_fn fn, void *user);
 
 /*
- * Returns the first input with NaN or infinity of each device, at most max. The result is their
- * number.
+ * Returns the first input with NaN or infinity of each device, at most max. The result is the
+ * number of inputs.
  */
 size_t cw_record_nonfinite_inputs(const struct cw_record *rec, struct cw_rec_summary ret[],
 				  size_t max);
 
 /*
  * Reads all summaries in the record: each device's first input with NaN or infinity, then the
- * newest, in no order. One summary may appear twice. Writes at most max and returns their number.
- * Values are untrusted, but safe to compare: abs_max and abs_min_nonzero are finite and not
- * negative, and no count is larger than the elements.
+ * newest summaries in no order. One summary may appear twice. Writes at most max and returns their
+ * number. The values are untrusted, but safe to compare. abs_max and abs_min_nonzero are finite and
+ * not negative, and no count is larger than the elements.
  */
 size_t cw_record_summaries(const struct cw_record *rec, struct cw_rec_summary ret[], size_t max);
 
 /*
- * Returns why the rank's agent has stopped it, as of now; CW_REC_STOP_NONE if the rank is not
- * stopped. *ret: the summary that made the agent stop the rank, or zeros if we cannot read it.
+ * Returns the reason why the rank's agent has stopped the rank, as of now. CW_REC_STOP_NONE if the
+ * rank is not stopped. *ret is the summary that made the agent stop the rank, or zeros if we cannot
+ * read it.
  */
 enum cw_rec_stop cw_record_stopped(const struct cw_record *rec, struct cw_rec_summary *ret);
 
@@ -278,14 +284,14 @@ enum cw_rec_stop cw_record_stopped(const struct cw_record *rec, struct cw_rec_su
 int cw_record_each_kept(const struct cw_record *rec, cw_record_op_fn fn, void *user);
 
 /*
- * Writes the code that made the call, "libtorch_cuda.so+0x1234". Returns -ENOENT and "" if not
- * known.
+ * Writes the code that made the call, such as "libtorch_cuda.so+0x1234". Returns -ENOENT and "" if
+ * the code is not known.
  */
 int cw_record_site(const struct cw_record *rec, const struct cw_rec_op *op, char *buf, size_t len);
 
 /*
  * Calls fn for each timed op whose number is above *cursor, and advances *cursor to the highest
- * number seen. If an op ends after one with a higher number, we omit it. begin_ns <= end_ns <=
+ * number seen. We omit an op that ends after an op with a higher number. begin_ns <= end_ns <=
  * begin_ns + a day.
  */
 typedef void (*cw_record_time_fn)(const struct cw_rec_time *t, void *user);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A launch of a CUDA graph is one op in the rings. It stands for all ops of the graph on its
- * communicator. While the graph runs, the graph's own pair of progress words counts how many of
+ * A launch of a CUDA graph is one op in the rings. The launch stands for all ops of the graph on
+ * its communicator. While the graph runs, the graph's own pair of progress words counts how many of
  * these ops are reached and completed.
  */
 #include <errno.h>
@@ -96,8 +96,8 @@ static const struct cw_rec_replay *entry_of(const struct cw_record *rec,
 typedef void (*run_fn)(void *user, uint64_t first, const struct cw_rec_template *run);
 
 /*
- * Calls fn for each run of ops, with the number of ops before the run. Returns false if the chain
- * is invalid.
+ * Calls fn for each run of equal ops, with the number of ops before the run. Returns false if the
+ * chain of runs is invalid.
  */
 static bool each_run(const struct cw_record *rec, const struct cw_rec_replay *entry, run_fn fn,
 		     void *user)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats call stacks as text. The agent publishes an entry once and never changes it. A hostile
- * record may change it, so we copy first and check every number and every text of the copy.
+ * Formats call stacks as text. An agent publishes an entry once and never changes it. A hostile
+ * record may change an entry, so we copy first and check every number and every text of the copy.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -3,13 +3,13 @@
  * Derives the pending ops of a comm and the progress of its collectives from the last ops and the
  * progress words.
  *
- * The comm's own ring holds its last 32 ops. If one of them has completed, so have all older ones,
- * because NCCL runs the ops of one communicator in launch order, on any streams. (Source: "Using
- * multiple streams within the same group", NCCL user guide, and one launch order per communicator.)
- * If none has completed, we search further back in the bulk ring. If the bulk ring has lost the
- * answer as well, the progress words alone give it, but only for a communicator that makes nothing
- * but collectives. Otherwise the result is "unknown". To say "completed" too early would turn the
- * culprit of a hang into its victim.
+ * The comm's own ring holds its last 32 ops. If one of them has completed, all older ops have
+ * completed, too, because NCCL runs the ops of one communicator in launch order, on any streams.
+ * (Source: "Using multiple streams within the same group", NCCL user guide, and one launch order
+ * per communicator.) If no op in the ring has completed, we search further back in the bulk ring.
+ * If the bulk ring has lost the answer as well, the progress words alone can give it. They suffice
+ * only for a communicator that makes nothing but collectives. Otherwise the result is "unknown". To
+ * say "completed" too early would turn the culprit of a hang into its victim.
  */
 #include <errno.h>
 
@@ -24,11 +24,14 @@ struct tally {
 	bool has_first; /* oldest pending op */
 	uint64_t first_ticket;
 	uint32_t n_pending, n_unreturned;
-	uint64_t incomplete_seq, unreached_seq; /* lowest coll_seq of its kind, UINT64_MAX = none */
-	uint64_t complete_seq, reached_seq;     /* highest coll_seq of its kind, 0 = none */
-	uint64_t oldest_index, oldest_seq; /* numbers of the oldest collective seen, 0 = none */
-	bool is_grounded;                  /* all older ops have completed, or there are none */
-	bool is_blind; /* one collective has unknown progress, and so have all later ones */
+	/* Lowest coll_seq that is not completed, or not reached. UINT64_MAX = none. */
+	uint64_t incomplete_seq, unreached_seq;
+	/* Highest coll_seq that is completed, or reached. 0 = none. */
+	uint64_t complete_seq, reached_seq;
+	/* op_index and coll_seq of the oldest collective seen. 0 = none. */
+	uint64_t oldest_index, oldest_seq;
+	bool is_grounded; /* all older ops have completed, or there are none */
+	bool is_blind;    /* a collective has unknown progress, and so have all later ones */
 };
 
 static bool has_failed(uint16_t flags, int16_t result)
@@ -151,9 +154,9 @@ static bool on_bulk_op(void *user, uint64_t ticket, const struct cw_record_bulk_
 }
 
 /*
- * Returns whether a walk over the bulk ring can add facts. It cannot if the progress is unknown
- * anyway and the comm's own ring holds all unreturned calls. Otherwise, for a comm without progress
- * words, we would walk the whole bulk ring at each sample in vain.
+ * Returns whether a walk over the bulk ring can add facts. A walk adds nothing if the progress is
+ * unknown anyway and the comm's own ring holds all unreturned calls. Without this test, each sample
+ * of a comm without progress words would walk the whole bulk ring in vain.
  */
 static bool is_more_to_learn(const struct tally *t)
 {
@@ -204,8 +207,8 @@ static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t 
 }
 
 /*
- * Returns the comm's only slot. Returns NULL if the comm has none or several, because a word then
- * covers only some of its ops.
+ * Returns the comm's only slot, or NULL if the comm has none or several. With several slots, a word
+ * covers only some of the comm's ops.
  */
 static const struct cw_record_slot *only_slot(const struct cw_record *rec,
 					      const struct cw_record_comm *comm)
@@ -226,12 +229,12 @@ static const struct cw_record_slot *only_slot(const struct cw_record *rec,
 }
 
 /*
- * Returns the slot whose words alone number the collectives: coll_seq is op_index - slot->base.
- * NULL if there is none.
+ * Returns a slot whose words alone give the number of the collective: coll_seq is op_index -
+ * slot->base. NULL if there is no such slot.
  *
- * The oldest collective that we have seen proves this if its op_index and coll_seq differ by
- * slot->base. A message, a host call, an empty call or a failed one in between would have increased
- * op_index alone. Graph launches increase coll_seq, so they could hide such a call.
+ * We check the oldest collective that we have seen: its op_index and coll_seq must differ by
+ * slot->base. A message, a host call, an empty call or a failed call in between would have
+ * increased op_index alone. Graph launches increase coll_seq, so they could hide such a call.
  */
 static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 {
@@ -251,7 +254,7 @@ static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 }
 
 /*
- * Handles the case that both rings have lost the oldest pending op, but the progress words give its
+ * Fills in the oldest pending op if both rings have lost it, but the progress words give its
  * number. Its kind and size are lost. Its call began before the call of the oldest op that we have,
  * which is in state->pending.
  */
@@ -290,7 +293,7 @@ static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64
 {
 	if (lowest_open != UINT64_MAX)
 		return lowest_open - 1;
-	/* If we have seen no collective, all of them lie further back. */
+	/* If we have seen no collective, they all lie further back than the ops that we read. */
 	return highest_seen ? highest_seen : returned;
 }
 
@@ -310,8 +313,8 @@ static void conclude(const struct tally *t, struct cw_record_state *state)
 	if (!known)
 		return;
 	/*
-	 * The counters are from the last refresh, and the ops are from now. The result must not
-	 * exceed the counters.
+	 * The counters are from the last refresh, and the ops are from now. Limit the result to the
+	 * counters.
 	 */
 	state->coll_completed =
 		at_most(highest_done(t->incomplete_seq, t->complete_seq, e->coll_returned),
@@ -343,7 +346,7 @@ int cw_record_state(struct cw_record *rec, const struct cw_record_comm *comm,
 		convert_last(rec, comm, &ops[n - 1], &state.last);
 	}
 	for (size_t i = n; i-- > 0;) {
-		/* We treat a failed call as dropped, because it never reached the device. */
+		/* A failed call never reached the device, so we treat the call as dropped. */
 		uint16_t flags = has_failed(ops[i].flags, ops[i].result)
 					 ? ops[i].flags | CW_OPF_DROPPED
 					 : ops[i].flags;

@@ -14,8 +14,9 @@ _Static_assert((int)CW_SUM_INT8 == (int)CW_DTYPE_INT8 && (int)CW_SUM_FP16 == (in
 	       "the kernel's numbers are those of enum cw_dtype");
 
 /*
- * Equal numbers are rounded alike, so one sum over all words would lose more digits the more words
- * it has. The kernel has a sum for each thread; here each block of words has its own.
+ * Words per partial sum. One sum over all words would lose more digits the more words it has,
+ * because equal numbers are rounded alike. The kernel has a sum for each thread. Here each block of
+ * words has its own.
  */
 #define BLOCK_WORDS 65536u
 

@@ -11,9 +11,9 @@
 #include "record/summary_math.h"
 
 /*
- * Does the work of the kernel: reads args->data and writes args->out. Also writes args->first_out
- * if this tensor is the first there with NaN or infinity. Addresses are those of this process.
- * device_ns comes from the monotonic clock.
+ * Does the work of the kernel on the CPU: reads args->data and writes args->out. Also writes
+ * args->first_out if this tensor has NaN or infinity and no earlier one is stored there. Addresses
+ * are those of this process. device_ns comes from the monotonic clock.
  */
 void cw_summary_run(const struct cw_summary_args *args);
 

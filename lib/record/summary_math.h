@@ -6,9 +6,9 @@
  *
  * We read a buffer as little-endian 64-bit words and fill up the last word with zeros. The checksum
  * is the sum of all words, each mixed with its position, so the order of the additions does not
- * matter. For sums of doubles the order does matter: mean and L2 norm of two runs may differ in the
- * last digits. The difference is 1e-12 times the square root of the number of elements. It is
- * relative to the mean of the absolute values and to the norm.
+ * matter. For sums of doubles the order does matter. Mean and L2 norm of two runs may therefore
+ * differ by 1e-12 times the square root of the number of elements. This difference is relative to
+ * the mean of the absolute values and to the norm.
  */
 #pragma once
 
@@ -23,8 +23,8 @@
 #define CW_SUM_BLOCKS 512
 
 /*
- * Number of streams on which programs may request statistics. Each stream has a scratch area, after
- * the scratch areas of the ring's entries.
+ * Number of streams on which programs may request statistics. The scratch areas of these streams
+ * follow those of the ring's entries.
  */
 #define CW_SUM_STREAMS 16
 
@@ -32,9 +32,10 @@
 
 /* The arguments of one launch; passed to the kernel by value. */
 struct cw_summary_args {
-	uint64_t data;         /* address on the device */
-	uint64_t elements;     /* number of elements there */
-	uint64_t offered;      /* elements of the whole tensor; only copied to the output */
+	uint64_t data;     /* address on the device */
+	uint64_t elements; /* number of elements there */
+	/* Elements of the whole tensor. The kernel only copies this number to the output. */
+	uint64_t offered;
 	uint64_t stride_words; /* the kernel reads one chunk of each stretch of this many words; a
 				  multiple of CW_SUM_CHUNK_WORDS */
 	uint64_t first_word; /* offset of the chunk in its stretch; a multiple of CW_SUM_CHUNK_WORDS
@@ -56,17 +57,17 @@ struct cw_summary_args {
 /*
  * Statistics of a tensor for the program itself (agent/cuda/tensor_stats.h).
  *
- * low, high: NaN if the tensor has a NaN. Otherwise infinity if the tensor has an infinity of this
- * sign. Otherwise the largest magnitude, negated in low. least: the smallest non-zero finite
- * magnitude, or infinity if there is none.
+ * low and high are NaN if the tensor has a NaN. They are infinity if the tensor has an infinity of
+ * this sign. Otherwise they are the largest magnitude, negated in low. least is the smallest
+ * non-zero finite magnitude, or infinity if there is none.
  */
 struct cw_sum_tensor_stats {
 	double low, high, least, mean, norm;
 };
 
 /*
- * Running totals of a tensor. A magnitude is a number without its sign. For a floating-point type
- * it is the bits of the number, for an integer type the value.
+ * Running totals of a tensor. A magnitude is a number without its sign. We store the bits of the
+ * number for a floating-point type, and the value for an integer type.
  */
 struct cw_summary_sum {
 	uint64_t elements, nans, infs, zeros, checksum;
@@ -165,8 +166,8 @@ CW_SUMMARY_FN unsigned cw_sum_mantissa_bits(unsigned dtype)
 }
 
 /*
- * Returns the smallest magnitude that is not finite. It is infinity; NaNs have larger magnitudes.
- * E4M3 as in NCCL and PyTorch ("fn") has no infinity, and one NaN of each sign. Returns 0 for
+ * Returns the smallest magnitude that is not finite. This is infinity; NaNs have larger magnitudes.
+ * E4M3 as in NCCL and PyTorch ("fn") has no infinity, but one NaN of each sign. Returns 0 for
  * integers, which are always finite.
  */
 CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
@@ -223,8 +224,8 @@ CW_SUMMARY_FN uint32_t cw_sum_magnitude(uint32_t bits, unsigned dtype)
 }
 
 /*
- * Returns the value of a finite element that is not a denormal float. A double has the same bits as
- * the element, further up.
+ * Returns the value of a finite element that is not a denormal float. A double has the bits of the
+ * element in higher positions.
  */
 CW_SUMMARY_FN double cw_sum_normal(uint32_t bits, uint32_t magnitude, unsigned dtype)
 {
@@ -254,7 +255,7 @@ CW_SUMMARY_FN double cw_sum_value(uint32_t bits, uint32_t magnitude, unsigned dt
 	return bits == magnitude ? v : -v;
 }
 
-/* Like cw_sum_magnitude(), but for fp64 and 64-bit integers. */
+/* Returns the magnitude of an element of eight bytes: fp64 or a 64-bit integer. */
 CW_SUMMARY_FN uint64_t cw_sum_magnitude64(uint64_t bits, unsigned dtype)
 {
 	if (dtype == CW_SUM_FP64)
@@ -301,9 +302,9 @@ CW_SUMMARY_FN int cw_sum_note(struct cw_summary_sum *s, uint64_t bits, uint64_t 
 }
 
 /*
- * Returns whether the number is ordinary, as nearly all numbers are. Zero, denormal, the largest,
- * infinite and NaN are not ordinary. One comparison suffices, because an unsigned difference below
- * zero is a large number.
+ * Returns whether the number is ordinary: not zero, not denormal, not the largest, not infinite and
+ * not NaN. Nearly all numbers are ordinary. One comparison suffices, because an unsigned difference
+ * below zero is a large number.
  */
 CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 {
@@ -314,8 +315,8 @@ CW_SUMMARY_FN int cw_sum_is_ordinary(uint32_t magnitude, unsigned dtype)
 }
 
 /*
- * Adds a range of magnitudes. before_least is the smallest magnitude minus 1, so the 0 for "none"
- * becomes the largest number.
+ * Adds a range of magnitudes. before_least is the smallest magnitude minus 1. Magnitude 0, which
+ * stands for "none", thereby becomes the largest number.
  */
 CW_SUMMARY_FN void cw_sum_add_range(struct cw_summary_sum *s, uint64_t most, uint64_t before_least)
 {
@@ -392,7 +393,7 @@ CW_SUMMARY_FN void cw_sum_join(struct cw_summary_sum *to, const struct cw_summar
 	to->squares += from->squares;
 }
 
-/* Below this number, 2^-500, squares lose digits, and finally all of them. */
+/* Below this number, 2^-500, squares lose digits. Still smaller numbers have a square of 0. */
 #define CW_SUM_SQUARES_FROM 0x1p-500
 
 /* Returns v, or NaN if the sum has left the range of a double. */
@@ -402,8 +403,8 @@ CW_SUMMARY_FN double cw_sum_in_range(double v)
 }
 
 /*
- * Returns the mean of the finite numbers. Their sum can exceed a double only in fp64, and the mean
- * is then NaN.
+ * Returns the mean of the finite numbers. If their sum exceeds a double, which only fp64 can do,
+ * the mean is NaN.
  */
 CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 {
@@ -413,8 +414,8 @@ CW_SUMMARY_FN double cw_sum_mean(const struct cw_summary_sum *s)
 }
 
 /*
- * Returns the square of the L2 norm. NaN if the square is too large or too small, which happens
- * only with fp64.
+ * Returns the square of the L2 norm. Returns NaN if the square is too large or too small for a
+ * double, which happens only with fp64.
  */
 CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dtype)
 {
@@ -423,7 +424,10 @@ CW_SUMMARY_FN double cw_sum_squares(const struct cw_summary_sum *s, unsigned dty
 	return cw_sum_in_range(s->squares);
 }
 
-/* norm: the square root of cw_sum_squares(). Host and device compute it in different ways. */
+/*
+ * Writes the statistics of a whole tensor. norm is the square root of cw_sum_squares(). Host and
+ * device compute the root in different ways.
+ */
 CW_SUMMARY_FN void cw_sum_finish(const struct cw_summary_sum *s, unsigned dtype, double norm,
 				 struct cw_sum_tensor_stats *ret)
 {
@@ -469,7 +473,7 @@ CW_SUMMARY_FN uint64_t cw_sum_words(const struct cw_summary_args *args)
 
 /*
  * Returns the number of words that the kernel reads. cw_sum_position() gives the position of the
- * i-th of them.
+ * i-th of these words.
  */
 CW_SUMMARY_FN uint64_t cw_sum_chosen(const struct cw_summary_args *args)
 {

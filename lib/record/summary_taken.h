@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader may request to read all summaries of a rank (COLLWATCH_COMPLETE). It then confirms to
- * the rank which summaries it has read. It does so in a file in the directory of that variable,
- * which both processes map. Only the rank writes the record itself.
+ * A file that a reader shares with a rank. A reader may request all summaries of a rank
+ * (COLLWATCH_COMPLETE). It then has to confirm which summaries it has read. The file is in the
+ * directory of that variable, and both processes map it. The reader does not write to the record
+ * itself.
  */
 #pragma once
 
@@ -18,8 +19,8 @@
 struct cw_summary_taken {
 	uint64_t magic;
 	/*
-	 * For each entry of the ring, the `publish` of the last summary that the reader has read.
-	 * It only grows. Atomic.
+	 * For each entry of the ring: the `publish` of the last summary that the reader has read.
+	 * The number only grows. Atomic.
 	 */
 	uint64_t newest[CW_REC_SUMMARY_RING];
 };
