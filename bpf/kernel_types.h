@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * The few kernel fields that we read. libbpf adjusts each access to the running kernel's offsets
- * when it loads the programs (CO-RE). The build therefore needs no kernel's BTF, and one object
- * fits every kernel with these names. NAME___suffix is another layout of NAME.
+ * The few kernel fields that our BPF programs read. When libbpf loads the programs, it adjusts each
+ * access to the running kernel's offsets (CO-RE). The build therefore needs no kernel's BTF, and
+ * one object fits every kernel with these names. NAME___suffix is another layout of NAME.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* bpf_helpers.h expects these types */
+/* bpf_helpers.h expects these types. */
 typedef uint8_t __u8;
 typedef uint16_t __u16;
 typedef uint32_t __u32;
@@ -120,7 +120,7 @@ struct task_struct {
 	char comm[16];
 };
 
-/* before Linux 5.14 */
+/* The field's name before Linux 5.14. */
 struct task_struct___v513 {
 	long state;
 };

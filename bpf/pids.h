@@ -9,7 +9,7 @@
 
 #define MAX_PID_LEVELS 32 /* MAX_PID_NS_LEVEL of the kernel */
 
-/* Inode of the daemon's pid namespace; 0 = it is the initial one. */
+/* Inode of the daemon's pid namespace; 0 = the daemon is in the initial one. */
 const volatile uint32_t own_pid_ns = 0;
 
 static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
@@ -19,7 +19,7 @@ static int upid_number(struct pid *pid, unsigned int level, struct upid *ret)
 	return (int)bpf_probe_read_kernel(ret, sizeof(*ret), at + level * sizeof(*ret));
 }
 
-/* Returns the number of pid in the daemon's namespace; 0 = pid is not in it. */
+/* Returns the number of pid in the daemon's namespace; 0 = pid has no number there. */
 static uint32_t own_number(struct pid *pid)
 {
 	struct upid upid;
@@ -35,7 +35,7 @@ static uint32_t own_number(struct pid *pid)
 	return 0;
 }
 
-/* Returns the process's pid in the daemon's namespace; 0 = the process is not in it. */
+/* Returns the process's pid in the daemon's namespace; 0 = the process has none there. */
 static uint32_t pid_of(struct task_struct *task)
 {
 	if (!own_pid_ns)

@@ -4,11 +4,12 @@
  *
  * The daemon enters the pids that it watches into a map. Any other process on the machine costs
  * only a lookup in the map per signal and per process exit. We store facts in the process's map
- * entry, and the daemon reads them when the pidfd reports the exit. No buffer can therefore
- * overflow, and no event wakes the daemon needlessly.
+ * entry. The daemon reads them when the pidfd reports the exit. No buffer can therefore overflow,
+ * and no event wakes the daemon needlessly.
  *
- * We note a signal when it is sent, because only then is the sender known. The daemon decides on
- * the cause when the process has ended, because the exit status contains the signal's number.
+ * We note a signal when it is sent, because the sender is known only at that time. The daemon
+ * decides on the cause when the process has ended, because the exit status contains the signal's
+ * number.
  */
 #include "bpf/kernel_types.h"
 
@@ -55,15 +56,16 @@ enum {
 };
 
 /*
- * A signal may have one of these values in place of a pointer to its siginfo. INFO_OF_USER: the
- * current process sent it, as with kill(). INFO_OF_KERNEL: the kernel sent it.
+ * The kernel may pass one of these values in place of a pointer to a signal's siginfo.
+ * INFO_OF_USER: the current process sent the signal, as with kill(). INFO_OF_KERNEL: the kernel
+ * sent it.
  */
 #define INFO_OF_USER 0
 #define INFO_OF_KERNEL 1
 
 #define MAX_GROUP_DEPTH 16
 
-/* True for pid 1 of a namespace below the initial one. */
+/* Returns whether the task is pid 1 of a namespace below the initial one. */
 static bool is_container_init(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
@@ -85,8 +87,8 @@ static struct cw_facts_process *find(struct task_struct *task)
 }
 
 /*
- * Between begin_change() and end_change() the number is odd. User space discards a copy that it
- * reads meanwhile.
+ * Between begin_change() and end_change() p->changes is odd. User space discards a copy with an odd
+ * or changed number.
  */
 static void begin_change(struct cw_facts_process *p)
 {
@@ -107,7 +109,7 @@ static bool is_handled(struct task_struct *task, int sig)
 
 	at += bpf_core_field_offset(struct sighand_struct, action);
 	at += (uint32_t)(sig - 1) * bpf_core_type_size(struct k_sigaction);
-	/* If the read fails, handler stays NULL, as without a handler. */
+	/* A failed read leaves handler NULL, so the signal counts as one without a handler. */
 	(void)bpf_probe_read_kernel(&handler, sizeof(handler), at);
 	return handler != NULL;
 }
@@ -160,7 +162,7 @@ static int64_t rss_pages(struct mm_struct *mm)
 
 /*
  * Notes the usage and limit of one of the process's memory cgroups. We choose the cgroup with the
- * least room left, because its limit was hit.
+ * least room left, because the process reached that cgroup's limit.
  */
 static void note_group(struct cw_facts_process *p, struct task_struct *task)
 {
@@ -174,7 +176,7 @@ static void note_group(struct cw_facts_process *p, struct task_struct *task)
 		return;
 	id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	at += bpf_core_field_offset(struct css_set, subsys) + id * sizeof(css);
-	/* If the read fails, css stays NULL, as without a memory cgroup. */
+	/* A failed read leaves css NULL, so the process counts as one without a memory cgroup. */
 	(void)bpf_probe_read_kernel(&css, sizeof(css), at);
 	for (int i = 0; i < MAX_GROUP_DEPTH && css; i++) {
 		/* css is the first member of struct mem_cgroup */
@@ -185,7 +187,8 @@ static void note_group(struct cw_facts_process *p, struct task_struct *task)
 
 		css = BPF_CORE_READ(css, parent);
 		if (usage < 0 || limit > INT64_MAX / 4096)
-			continue; /* no limit: the value is PAGE_COUNTER_MAX, for every page size */
+			/* No limit: the value is PAGE_COUNTER_MAX, whatever the page size. */
+			continue;
 		room = (uint64_t)usage < limit ? limit - (uint64_t)usage : 0;
 		if (room >= least)
 			continue;
@@ -206,7 +209,7 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 	if (result != SIGNAL_WAS_QUEUED)
 		return 0;
 	p = find(task);
-	/* If the process has ended, another process may have the pid by now. */
+	/* Ignore a process that has ended: another process may have its pid by now. */
 	if (!p || p->ended_ns)
 		return 0;
 	s = place_for(p, task, sig);
@@ -229,7 +232,10 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 	} else if (code == SI_USER_CODE || code == SI_QUEUE_CODE || code == SI_TKILL_CODE) {
 		note_sender(s, task);
 	} else {
-		/* The signal comes from a fault, a timer, a terminal, … */
+		/*
+		 * The signal comes from a fault, a timer, a terminal or another source in the
+		 * kernel.
+		 */
 		s->flags = CW_FACTS_BY_KERNEL;
 	}
 	end_change(p);

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Twice the daemon's limit of registered processes: an ended process stays until the daemon
- * reads it.
+ * Capacity of the map: twice the daemon's limit of registered processes. An ended process keeps its
+ * entry until the daemon reads it.
  */
 #define CW_FACTS_MAX_PROCESSES 8192
 
@@ -21,7 +21,9 @@
 enum { /* flags of a signal */
        CW_FACTS_BY_KERNEL = 1 << 0,
        CW_FACTS_BY_SELF = 1 << 1,
-       /* The sender was exiting, and the kernel sent the signal for it (to its children, …). */
+       /*
+	* The sender was exiting, and the kernel sent the signal on its behalf (to its children, …).
+	*/
        CW_FACTS_SENDER_EXITS = 1 << 2,
        /* The sender is pid 1 of a pid namespace other than the initial one. */
        CW_FACTS_SENDER_IS_INIT = 1 << 3,
@@ -31,8 +33,8 @@ struct cw_facts_signal {
 	uint64_t at_ns;      /* CLOCK_MONOTONIC */
 	int32_t sig;         /* 0 = none */
 	int32_t code;        /* si_code */
-	uint32_t sender_pid; /* 0 = no sender, or not in the daemon's pid namespace */
-	uint32_t sender_uid; /* as seen in the initial user namespace */
+	uint32_t sender_pid; /* 0 = no sender, or a sender outside the daemon's pid namespace */
+	uint32_t sender_uid; /* uid in the initial user namespace */
 	uint32_t flags;
 	char sender_comm[CW_FACTS_COMM_BYTES];
 	uint32_t pad;
@@ -44,16 +46,16 @@ struct cw_facts_process {
 	int32_t status;    /* as from wait(2); valid after the process has ended */
 	uint32_t is_oom_victim;
 	uint32_t pad;
-	/* The last signal that has no handler and would end the process. */
+	/* The last signal without a handler that ends a process by default. */
 	struct cw_facts_signal fatal;
-	/* The last SIGTERM, SIGINT, SIGHUP or SIGQUIT that has a handler. */
+	/* The last SIGTERM, SIGINT, SIGHUP or SIGQUIT that the program has a handler for. */
 	struct cw_facts_signal asked;
 	struct cw_facts_signal stop; /* the last signal that stops the process */
 	/*
-	 * Pages at the time when the kernel itself sent SIGKILL. A limit of 0 means that no memory
+	 * Memory in pages when the kernel itself sent SIGKILL. A limit of 0 means that no memory
 	 * cgroup has a limit.
 	 */
 	int64_t rss_pages;
-	/* Usage and limit of the memory cgroup that is nearest to its limit. */
+	/* Usage and limit of the memory cgroup that has the least room left. */
 	uint64_t group_usage_pages, group_limit_pages;
 };

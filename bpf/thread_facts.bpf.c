@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Shows where in the kernel the threads of one process sleep, and for how long they have not run.
- * Each read makes one pass over the threads. We attach to nothing, so other processes cost nothing.
+ * Shows where in the kernel the threads of one process sleep, and how long they have not run. Each
+ * read makes one pass over the threads. We attach to no hook, so other processes cost nothing.
  *
- * For each thread the output has a line "thread TID OFF_CPU_NS STATE". One line per frame of its
- * kernel stack follows, innermost first, "symbol+0x1a/0x200 [module]". The kernel itself writes the
- * symbols, so the daemon needs no right to read /proc/kallsyms.
+ * The output has a line "thread TID OFF_CPU_NS STATE" for each thread. One line per frame of the
+ * thread's kernel stack follows, innermost first, "symbol+0x1a/0x200 [module]". The kernel itself
+ * writes the symbols, so the daemon needs no right to read /proc/kallsyms.
  */
 #include "bpf/pids.h"
 
@@ -17,8 +17,8 @@ char program_license[] SEC("license") = "GPL";
 #define MAX_FRAMES 24
 
 /*
- * The process whose threads we dump. The daemon sets this before each read. Kernels before 6.1
- * iterate over all threads of the machine, so we compare each thread with it.
+ * The process whose threads we dump. The daemon sets this pid before each read. Kernels before 6.1
+ * iterate over all threads of the machine, so we compare each thread's process with it.
  */
 uint32_t wanted_pid;
 
@@ -32,9 +32,9 @@ static uint32_t state_of(struct task_struct *task)
 }
 
 /*
- * Returns for how long the thread has not run. The scheduler notes when a thread last got a CPU,
- * and how long it then ran. These times are on the scheduler's own clock. As "now" we take the time
- * when the reader itself last got a CPU, a moment ago.
+ * Returns how long the thread has not run, in ns. The scheduler notes when a thread last got a CPU,
+ * and how long it then ran. Both times are on the scheduler's own clock, which we cannot read. Our
+ * "now" is therefore the time when the reader itself last got a CPU, a moment ago.
  */
 static uint64_t off_cpu_ns(struct task_struct *task)
 {
@@ -65,7 +65,7 @@ int dump_thread(struct bpf_iter__task *ctx)
 	tid = own_pid_ns ? own_number(BPF_CORE_READ(task, thread_pid))
 			 : (uint32_t)BPF_CORE_READ(task, pid);
 	BPF_SEQ_PRINTF(seq, "thread %u %llu %u\n", tid, state ? off_cpu_ns(task) : 0, state);
-	if (!state) /* the thread runs, so its stack changes under us */
+	if (!state) /* the thread runs, so its stack changes while we read */
 		return 0;
 	n = bpf_get_task_stack(task, frames, sizeof(frames), 0);
 	for (int i = 0; i < MAX_FRAMES; i++) {

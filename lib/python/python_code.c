@@ -33,7 +33,7 @@ struct table {
 	uint32_t used, have;
 };
 
-/* Returns the next byte of the table, -1 at its end. */
+/* Returns the next byte of the table; -1 at the table's end. */
 static int next_byte(struct table *t)
 {
 	if (t->used == t->have) {
@@ -129,7 +129,10 @@ static uint32_t find_in_locations(struct table *t, int64_t line, uint64_t wanted
 	return 0;
 }
 
-/* Returns the number of the instruction's first byte; negative before the first instruction. */
+/*
+ * Returns the offset of the instruction's first byte in the code; negative before the first
+ * instruction.
+ */
 static int64_t offset_of(const struct cw_python_layout *layout, const struct cw_python_place *at)
 {
 	if (layout->has_frame_objects)
@@ -144,7 +147,10 @@ uint32_t cw_python_line(const struct cw_python_memory *memory,
 	int64_t wanted = offset_of(layout, at);
 	uint64_t length;
 
-	/* A frame that has not begun points one instruction before the first, and has its line. */
+	/*
+	 * A frame that has not begun points one instruction before its first one. We return the
+	 * line of the first instruction.
+	 */
 	if (wanted < 0)
 		return wanted >= -INSTRUCTION_BYTES ? checked_line(at->first_line) : 0;
 	if (!cw_python_read(memory, at->line_table + CW_PYTHON_LENGTH, &length, sizeof(length)) ||

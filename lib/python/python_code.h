@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of a place in Python code, and the characters of a text object. We read both from the
- * interpreter's memory without its lock. An object that looks unexpected gives no line or no text.
+ * Finds the line of a place in Python code, and the characters of a text object. We read both from
+ * the interpreter's memory without its lock. An object that looks unexpected gives no line or no
+ * text.
  *
- * Any thread; async-signal-safe if the memory's read() is. Bounded: at most some 1 MiB is read.
+ * Any thread; async-signal-safe if the memory's read() is. Bounded: a call reads at most some 1
+ * MiB.
  */
 #pragma once
 
@@ -13,11 +15,17 @@
 #include "python/python_layout.h"
 #include "python/python_memory.h"
 
-/* A place in a thread's stack. We read all fields except code and instr from the code object. */
+/*
+ * A place in a thread's stack. code and instr come from the frame, the other fields from the code
+ * object.
+ */
 struct cw_python_place {
-	/* instr: address of an instruction, or its index if the layout has frame objects */
+	/*
+	 * instr: address of an instruction. If the layout has frame objects: the instruction's
+	 * index.
+	 */
 	uint64_t code, instr;
-	uint64_t file, name, line_table; /* addresses: of two texts and of a bytes object */
+	uint64_t file, name, line_table; /* addresses of two texts and of a bytes object */
 	int32_t first_line;
 };
 
@@ -34,7 +42,10 @@ struct cw_python_characters {
 	uint32_t width; /* bytes of a character: 1 (Latin-1), 2 or 4 */
 };
 
-/* Finds the characters of the text object at `text`. Returns false if it is not a usual text. */
+/*
+ * Finds the characters of the text object at `text`. Returns false if the object is not a usual
+ * text.
+ */
 bool cw_python_characters(const struct cw_python_memory *memory,
 			  const struct cw_python_layout *layout, uint64_t text,
 			  struct cw_python_characters *ret);

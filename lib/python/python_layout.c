@@ -5,17 +5,20 @@
 
 /*
  * The offsets are those of the public headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0
- * and 3.14.10. A minor version does not change the offsets of threads, frames and code after its
- * first release. tests/e2e/agent/test_agent_stacks.py and tests/e2e/test_python_read.py compare
- * them with interpreters (CW_PYTHONS).
+ * and 3.14.10. CPython does not change the offsets of threads, frames and code objects after the
+ * first release of a minor version. tests/e2e/agent/test_agent_stacks.py and
+ * tests/e2e/test_python_read.py compare the offsets with interpreters (CW_PYTHONS).
  */
 
-/* Objects before 3.12: a text has more fields than later. */
+/* Before 3.12 a text object has more fields than later. */
 #define OLD_TEXT .text_data = 48, .wide_text_data = 72
 #define NEW_TEXT .text_data = 40, .wide_text_data = 56
-/* The lists of interpreters and threads. */
+/* Offsets in the list of interpreters and in the list of threads. */
 #define THREAD_LIST .thread_previous = 0, .thread_next = 8, .thread_interpreter = 16
-/* A lock holds its interval, the holder, the flag, a counter and the condition, in this order. */
+/*
+ * A lock holds its switch interval, the holder, the flag, a counter and the condition, in this
+ * order.
+ */
 #define LOCK .lock_holder = 8, .lock_is_taken = 16, .lock_switches = 24, .lock_condition = 32
 /* 3.8 to 3.10: a frame is an object. */
 #define FRAME_OBJECTS                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a process with an interpreter: this process, another one, or a test's array. */
+/* The memory of a process with an interpreter: this process, another process, or a test's array. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct cw_python_memory {
-	/* Reads len bytes. Returns false unless it read all of them. Any address may be bad. */
+	/* Reads len bytes. Returns false if fewer bytes are readable. Any address may be bad. */
 	bool (*read)(void *user, uint64_t from, void *to, size_t len);
 	void *user;
 };

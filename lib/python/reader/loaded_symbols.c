@@ -4,10 +4,16 @@
 #include <elf.h>
 #include <string.h>
 
-/* No loader accepts more; a library has about ten program headers and 30 dynamic entries. */
+/*
+ * Larger tables are not those of a real file: no loader accepts more. A library has about ten
+ * program headers and 30 dynamic entries.
+ */
 #define MAX_PROGRAM_HEADERS 64u
 #define MAX_DYNAMIC 128u
-/* The linker makes about one bucket per four symbols, so a chain has a few entries. */
+/*
+ * A longer chain of the hash table is false. The linker makes about one bucket per four symbols, so
+ * a chain has a few entries.
+ */
 #define MAX_CHAIN 256u
 #define MAX_NAME 64u
 
@@ -21,7 +27,7 @@ static bool read_head(const struct cw_python_memory *memory, uint64_t base, Elf6
 }
 
 /*
- * Finds the bias, and the address and size of the dynamic section. Returns false if there is no
+ * Finds the bias, and the address and size of the dynamic section. Returns false if the file has no
  * dynamic section.
  */
 static bool find_dynamic(const struct cw_python_memory *memory, uint64_t base, uint64_t *ret_bias,
@@ -49,8 +55,9 @@ static bool find_dynamic(const struct cw_python_memory *memory, uint64_t base, u
 }
 
 /*
- * Some loaders replace the file's address by the loaded one in place, others keep it. A file's
- * address is far below its bias, because libraries are linked from 0 on.
+ * Returns the address of a table in the process. Some loaders replace the file's address by the
+ * loaded one in place, and others keep it. We tell them apart by size: a file's address is far
+ * below its bias, because libraries are linked from 0 on.
  */
 static uint64_t loaded(uint64_t bias, uint64_t address)
 {
@@ -99,7 +106,7 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-/* Returns the address of the symbol if it is defined and has this name; 0 = it has not. */
+/* Returns the address of a symbol if the file defines it under this name; 0 = it does not. */
 static uint64_t address_if(const struct cw_python_memory *memory, const struct cw_loaded_symbols *s,
 			   uint32_t index, const char *name)
 {
@@ -135,7 +142,7 @@ uint64_t cw_loaded_symbols_find(const struct cw_python_memory *memory,
 				    chains + (uint64_t)(index - s->first_symbol) * sizeof(hash),
 				    &hash, sizeof(hash)))
 			return 0;
-		/* The lowest bit marks the chain's end. */
+		/* The lowest bit of a hash marks the end of the chain. */
 		address = (hash | 1) == (wanted | 1) ? address_if(memory, s, index, name) : 0;
 		if (address)
 			return address;

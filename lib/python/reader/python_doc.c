@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Punctuation and field names of one thread in compact JSON, without its frames. */
+/* Bytes that punctuation and field names of one thread take in compact JSON, without its frames. */
 #define THREAD_OVERHEAD 160u
 
 struct doc {
@@ -17,7 +17,7 @@ struct doc {
 	bool is_full, is_out_of_memory;
 };
 
-/* Makes a name of the kernel, which may have any bytes, a text. */
+/* Converts a thread's name from the kernel, which may have any bytes, to text. */
 static json_t *task_name(const struct cw_python_task *task)
 {
 	char name[sizeof(task->name)];
@@ -89,7 +89,7 @@ static void on_thread(const struct cw_python_thread *t, void *user)
 	if (!thread) {
 		d->is_out_of_memory = true;
 	} else if (is_main && !d->main_thread) {
-		/* There is always room for it, because it is the one that reports show. */
+		/* We add the main thread even to a full document, because reports show it. */
 		d->main_thread = thread;
 		d->bytes += bytes;
 	} else if (d->bytes + bytes > CW_PYTHON_DOC_BYTES) {
@@ -101,7 +101,7 @@ static void on_thread(const struct cw_python_thread *t, void *user)
 	}
 }
 
-/* "2 of 9 threads: changed while read …" */
+/* Writes a reason such as "2 of 9 threads: changed while read …". */
 static void write_count(const struct cw_python_read_summary *s, uint32_t n,
 			enum cw_python_thread_state state, char *reason, size_t size)
 {

@@ -13,11 +13,17 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* 16 MiB of maps are more than a hundred thousand mappings. */
+/* Limit of the maps file. 16 MiB are more than a hundred thousand mappings. */
 #define MAX_MAPS_BYTES (16u << 20)
-/* Files with the name of an interpreter come first, so it is rarely behind these. */
+/*
+ * We search at most this many files. Files with the name of an interpreter come first, so we rarely
+ * miss the interpreter.
+ */
 #define MAX_FILES 1024u
-/* A rank has some hundred threads. The state of a thread beyond these has no name here. */
+/*
+ * We list at most this many of the process's threads. A rank has a few hundred. Stacks of further
+ * threads lack the kernel's name and state.
+ */
 #define MAX_TASKS 1024u
 
 struct cw_python_process {
@@ -32,7 +38,7 @@ struct cw_python_process {
 
 /* ---- files of /proc ---- */
 
-/* Reads a small file below dir_fd as a string. Returns its length, -1 if it cannot. */
+/* Reads a small file below dir_fd as a string. Returns its length; -1 on an error. */
 static ssize_t read_small(int dir_fd, const char *name, char *text, size_t size)
 {
 	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -43,7 +49,10 @@ static ssize_t read_small(int dir_fd, const char *name, char *text, size_t size)
 	return n;
 }
 
-/* Reads the maps file below dir_fd as a string. The kernel gives it in pieces. */
+/*
+ * Reads the maps file below dir_fd as a string. The kernel returns only a part of the file per
+ * read.
+ */
 static char *read_maps(int dir_fd, size_t *ret_len)
 {
 	_cleanup_(closep) int fd = openat(dir_fd, "maps", O_RDONLY | O_CLOEXEC);
@@ -86,7 +95,7 @@ static const char *skip_field(const char *at, const char *end)
 
 /*
  * Parses a line "start-end perms offset major:minor inode   path" of proc(5). Returns the path;
- * NULL = not the beginning of a file.
+ * NULL if the line does not map the beginning of a file.
  */
 static const char *parse_line(const char *line, const char *end, uint64_t *ret_start)
 {
@@ -112,8 +121,8 @@ static bool is_likely(const char *path, const char *end)
 }
 
 /*
- * Adds the files of a pass: those with the name of an interpreter, or all others. We pass twice, so
- * that the interpreter comes before some hundred libraries.
+ * Adds the files of one pass. The first pass adds files with the name of an interpreter, and the
+ * second adds all others. The interpreter thereby comes before some hundred libraries.
  */
 static void add_files(struct cw_python_process *p, const char *text, size_t len, bool are_likely)
 {
@@ -134,7 +143,10 @@ static void add_files(struct cw_python_process *p, const char *text, size_t len,
 
 /* ---- threads ---- */
 
-/* Returns the address of the futex that the thread waits for, by the text of its syscall file. */
+/*
+ * Returns the address of the futex that the thread waits for, from the text of the thread's syscall
+ * file; 0 = it waits for none.
+ */
 static uint64_t futex_of(const char *text)
 {
 	const char *at = text, *end = text + strlen(text);
@@ -147,7 +159,10 @@ static uint64_t futex_of(const char *text)
 	return cw_parse_digits(&at, 16, &address) == 0 ? address : 0;
 }
 
-/* Returns the last number of the line "NSpid:" of a status file; 0 = none. */
+/*
+ * Returns the thread's number in its own pid namespace: the last number in the line "NSpid:" of the
+ * status file; 0 = none.
+ */
 static int32_t inner_of(const char *status)
 {
 	const char *at = strstr(status, "\nNSpid:");

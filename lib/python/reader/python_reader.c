@@ -5,30 +5,38 @@
 
 #include "python/python_code.h"
 
-/* All reads of one process. At about 1 us each they take a fraction of a second. */
+/* Limit of all reads of one process. At about 1 us each they take a fraction of a second. */
 #define MAX_READS 200000u
-/* Interpreters of one process; a program rarely has a second one (PEP 734). */
+/* Limit of the interpreters of one process. A program rarely has a second one (PEP 734). */
 #define MAX_INTERPRETERS 16u
 /*
- * Attempts to read the chain of a thread that may run, and the equal reads in a row that prove it.
- * In a tight loop a read may mix two stacks. Such a mixture comes again in one of four reads at
- * most, so eight in a row are one in 65,000.
+ * CHAIN_ATTEMPTS limits the reads of the chain of a thread that may run. EQUAL_READS equal reads in
+ * a row prove that a chain is right. In a tight loop of the program a read may mix two stacks. At
+ * most one of four reads repeats the mixture of the read before, so eight equal mixtures in a row
+ * happen once in 65,000 cases.
  */
 #define CHAIN_ATTEMPTS 64u
 #define EQUAL_READS 8u
 /* Attempts to walk the list of threads while threads begin and end. */
 #define LIST_ATTEMPTS 8u
-/* Frames without Python code stand between others: at most one per call from C. */
+/*
+ * Limit of the frames that we follow in a chain. Frames without Python code stand between the
+ * others, at most one per call from C.
+ */
 #define MAX_STEPS (3 * CW_PYTHON_READ_FRAMES)
-/* Frames of Python functions that call each other lie side by side, so one read brings several. */
+/*
+ * Bytes that one read of the frame stack fetches. Frames of Python functions that call each other
+ * lie side by side, so one read often fetches several frames.
+ */
 #define VIEW_BYTES 1024u
-/* The largest offset of a field that we read in an object, plus its size. */
+/* The largest offset of a field that we read in an object, plus the size of that field. */
 #define HEAD_BYTES 264u
 /* The longest piece of a text that we copy, in characters. */
 #define TEXT_PIECE 256u
 /*
- * The C library's struct behind a pthread_t holds the thread's number here. glibc has kept these
- * offsets since 2.17. We accept the number only if the kernel lists a thread with it.
+ * Offset of the thread's kernel number in the C library's struct behind a pthread_t. glibc has kept
+ * these offsets since 2.17. We accept the number only if the kernel lists a thread with this
+ * number.
  */
 #if defined(__x86_64__)
 #define PTHREAD_TID 720u
@@ -47,21 +55,24 @@ struct chain {
 };
 
 #define PAGE 4096u
-/* Names and tables of lines of one process rarely lie in more pages. */
+/*
+ * Size of the cache of memory pages. Names and tables of lines of one process rarely lie in more
+ * pages.
+ */
 #define CACHED_PAGES 32u
 
 struct page {
-	uint64_t number; /* 0 = unused: the first page is never mapped */
+	uint64_t number; /* 0 = unused; the process never maps page 0 */
 	uint8_t bytes[PAGE];
 };
 
 struct reader {
 	const struct cw_python_read_config *config;
 	const struct cw_python_layout *layout;
-	struct cw_python_memory counted; /* counts and limits the reads */
+	struct cw_python_memory counted; /* reads memory, counts the reads and limits them */
 	/*
-	 * For names and tables of lines, which do not change. Many frames share them, and a read of
-	 * a page costs as much as a read of a word.
+	 * Reads names and tables of lines, which do not change, through the cache. Many frames
+	 * share them, and a read of a page costs as much as a read of a word.
 	 */
 	struct cw_python_memory cached;
 	struct page pages[CACHED_PAGES];
@@ -69,7 +80,7 @@ struct reader {
 	/* The threads of the interpreter that we read. */
 	uint64_t threads[CW_PYTHON_READ_THREADS];
 	unsigned n_threads;
-	uint64_t odd_thread; /* where the last walk of the list failed */
+	uint64_t odd_thread; /* thread at which the last walk of the list failed */
 	uint32_t random;
 	struct chain chains[2];
 	struct cw_python_frame frames[CW_PYTHON_READ_FRAMES];
@@ -162,7 +173,7 @@ static bool read_thread_head(struct reader *r, uint64_t thread, struct thread_he
 
 /* ---- the chain of frames ---- */
 
-/* The last `have` bytes are valid; they end just before address `end`. */
+/* A copy of memory that ends just before address `end`. Only the last `have` bytes are valid. */
 struct view {
 	uint64_t end;
 	size_t have;
@@ -177,12 +188,12 @@ static const uint8_t *view_frame(struct reader *r, struct view *v, uint64_t fram
 	if (frame & 7 || end < frame)
 		return NULL;
 	if (!v->have || end > v->end || frame < v->end - v->have) {
-		/* An object's neighbours are no frames. */
+		/* A frame object has no other frames as neighbours, so we read only this one. */
 		v->have = r->layout->has_frame_objects || end < VIEW_BYTES ? len : VIEW_BYTES;
 		v->end = end;
 		if (!cw_python_read(&r->counted, end - v->have, v->bytes + VIEW_BYTES - v->have,
 				    v->have)) {
-			v->have = len; /* the rest may be unmapped */
+			v->have = len; /* the memory before the frame may be unmapped */
 			if (!cw_python_read(&r->counted, frame, v->bytes + VIEW_BYTES - len, len))
 				return NULL;
 		}
@@ -212,7 +223,10 @@ static struct link link_of(const struct cw_python_layout *l, uint64_t frame, con
 	return link;
 }
 
-/* Reads the chain of a thread once. Returns false if a frame is unreadable, or if it has no end. */
+/*
+ * Reads the chain of a thread once. Returns false if a frame is unreadable, or if the chain has no
+ * end.
+ */
 static bool read_chain(struct reader *r, const struct thread_head *head, struct chain *ret)
 {
 	const struct cw_python_layout *l = r->layout;
@@ -244,8 +258,8 @@ static bool read_chain(struct reader *r, const struct thread_head *head, struct 
 
 struct lock {
 	uint64_t address;  /* 0 = not found */
-	uint64_t holder;   /* the thread that took it last */
-	uint64_t switches; /* counts how often another thread than the last one took it */
+	uint64_t holder;   /* the thread that took the lock last */
+	uint64_t switches; /* how often the lock went to another thread */
 	bool is_taken;
 };
 
@@ -258,7 +272,7 @@ static uint64_t find_lock(struct reader *r, uint64_t interpreter)
 	return read_word(r, interpreter + r->layout->interpreter_lock, &address) ? address : 0;
 }
 
-/* Reads the lock. A lock without holder proves nothing. */
+/* Reads the interpreter lock. A lock without a holder does not show that any thread held still. */
 static struct lock read_lock(struct reader *r, uint64_t address)
 {
 	const struct cw_python_layout *l = r->layout;
@@ -285,8 +299,9 @@ static bool is_listed(const struct reader *r, uint64_t thread)
 }
 
 /*
- * True if the thread did not have the lock between the two reads. Then it ran no Python, and its
- * frames held still. A lock whose holder is no thread is no lock.
+ * Returns whether the thread did not have the lock between the two reads of the lock. Such a thread
+ * ran no Python code, so its frames held still. If the holder is not a thread of the list, we have
+ * not found the real lock.
  */
 static bool had_no_lock(const struct reader *r, const struct lock *before, const struct lock *after,
 			uint64_t thread)
@@ -302,7 +317,7 @@ static bool is_same_link(const struct link *a, const struct link *b)
 	return a->frame == b->frame && a->code == b->code && a->instr == b->instr;
 }
 
-/* True if the chains are equal, apart from the place inside the innermost frame. */
+/* Returns whether the chains are equal, apart from the place inside the innermost frame. */
 static bool is_same(const struct chain *a, const struct chain *b)
 {
 	if (a->n != b->n || a->is_cut != b->is_cut)
@@ -314,13 +329,13 @@ static bool is_same(const struct chain *a, const struct chain *b)
 	       (a->links[0].frame == b->links[0].frame && a->links[0].code == b->links[0].code);
 }
 
-/* Keeps the outer frames of `common` that `other` has, too. */
+/* Removes from `common` all frames but the outer frames that `other` has, too. */
 static void keep_common(struct chain *common, const struct chain *other)
 {
 	unsigned n = 0;
 
 	if (common->is_cut || other->is_cut) {
-		common->n = 0; /* their outer frames are not known */
+		common->n = 0; /* we do not know the outermost frames of a cut chain */
 		return;
 	}
 	while (n < common->n && n < other->n &&
@@ -330,7 +345,10 @@ static void keep_common(struct chain *common, const struct chain *other)
 	common->n = n;
 }
 
-/* Waits for a moment, so that our reads do not keep step with a loop of the program. */
+/*
+ * Waits for a moment of random length. Otherwise our reads might keep step with a loop of the
+ * program and see the same phase each time.
+ */
 static void wait_irregularly(struct reader *r)
 {
 	r->random = r->random * 1103515245u + 12345u;
@@ -340,9 +358,9 @@ static void wait_irregularly(struct reader *r)
 
 /*
  * Reads the chain of a thread. A thread without the interpreter lock holds still, so one read
- * suffices. Any other thread may run. We read its chain until EQUAL_READS in a row agree. If they
- * never do, *ret has the outer frames that all reads have in common. Sets the head as of the last
- * read.
+ * suffices. Any other thread may run. We read its chain until EQUAL_READS reads in a row agree. If
+ * they never agree, *ret has the outer frames that all reads have in common. *head is the thread's
+ * state as of the last read.
  */
 static enum cw_python_thread_state read_steady(struct reader *r, uint64_t thread,
 					       uint64_t interpreter, uint64_t lock_address,
@@ -414,8 +432,8 @@ static size_t put_utf8(uint32_t c, char *to)
 }
 
 /*
- * Copies a text as UTF-8. Of a text that is too long, copies the end, from a slash on if there is
- * one, or the beginning.
+ * Copies a text as UTF-8. If the text is too long, we copy only a part. Of a path we copy the end,
+ * from a slash on if possible, and of any other text the beginning.
  */
 static void copy_text(struct reader *r, uint64_t text, bool is_path, char *to, size_t size)
 {
@@ -468,7 +486,7 @@ static size_t code_bytes(const struct cw_python_layout *l)
 	return last + sizeof(uint64_t);
 }
 
-/* Fills the frame. Returns false if it has no code object. */
+/* Fills in the frame. Returns false if the link leads to no code object. */
 static bool describe(struct reader *r, const struct link *link, struct cw_python_frame *ret)
 {
 	const struct cw_python_layout *l = r->layout;
@@ -518,7 +536,7 @@ static bool wants(const struct reader *r, uint64_t lock_address, const struct cw
 	       task->futex < from + CW_PYTHON_CONDITION_BYTES;
 }
 
-/* Describes all frames of a chain. Returns false if one has no code object. */
+/* Describes all frames of a chain. Returns false if a frame has no code object. */
 static bool describe_all(struct reader *r, const struct chain *chain)
 {
 	for (unsigned i = 0; i < chain->n; i++)
@@ -527,7 +545,10 @@ static bool describe_all(struct reader *r, const struct chain *chain)
 	return true;
 }
 
-/* lock: as of the start of the interpreter's threads, so that at most one thread holds it. */
+/*
+ * Reads one thread and passes it to the callback. `lock` is the lock as of the start of the
+ * interpreter's threads. With one copy for all threads, at most one thread appears to hold it.
+ */
 static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
 			const struct lock *lock)
 {
@@ -538,7 +559,7 @@ static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
 
 	t.state = read_steady(r, thread, interpreter, lock->address, &head, &chain);
 	if (head.interpreter != interpreter)
-		return; /* the thread has ended, or begins only now */
+		return; /* the thread has ended, or is only beginning */
 	now = read_lock(r, lock->address);
 	t.id = head.id;
 	t.task = find_task(r, &head);
@@ -556,9 +577,9 @@ static void read_thread(struct reader *r, uint64_t thread, uint64_t interpreter,
 }
 
 /*
- * Lists the threads of an interpreter. Each thread's state must point back to the one before it, so
- * we notice a list that changes meanwhile, or that leads in a circle. Returns false if the links do
- * not agree.
+ * Lists the threads of an interpreter. Each thread's state must point back to the thread before it.
+ * A list that changes during our walk, or that leads in a circle, fails this check. Returns false
+ * if the links do not agree.
  */
 static bool list_threads(struct reader *r, uint64_t interpreter)
 {
@@ -594,7 +615,10 @@ static enum cw_python_result read_interpreter(struct reader *r, uint64_t interpr
 		has_list = list_threads(r, interpreter);
 		if (has_list)
 			break;
-		/* If two walks in a row fail at the same place, it is not the program's change. */
+		/*
+		 * A changing list fails at varying places. Two failures in a row at the same place
+		 * mean that the memory does not fit the version.
+		 */
 		if (r->odd_thread == odd)
 			return CW_PYTHON_ODD;
 		odd = r->odd_thread;

@@ -4,10 +4,10 @@
  * reader stops nothing and changes nothing.
  *
  * Only the thread with the interpreter lock changes its frames. The lock counts its switches, so we
- * know that all other threads held still during a read. Of the thread with the lock we read the
- * chain of frames until several reads in a row agree, apart from the place inside the innermost
- * frame. If they never do, the thread has the outer frames that all reads have in common, and says
- * so.
+ * know whether all other threads held still during a read. We read the chain of frames of the
+ * thread with the lock repeatedly, until several reads in a row agree. They may differ in the place
+ * inside the innermost frame. If the reads never agree, we report only the outer frames that all
+ * reads have in common, and mark the thread as changed.
  *
  * The memory is hostile. Each list has a limit, each object's links must agree with its neighbours,
  * and each code object must have the interpreter's type of code objects. All reads of a process
@@ -24,17 +24,20 @@
 #include "python/python_memory.h"
 #include "python/reader/python_runtime.h"
 
-/* A rank with data loaders and frameworks has some hundred threads at most. */
+/*
+ * We read at most this many threads. A rank with data loaders and frameworks has a few hundred at
+ * most.
+ */
 #define CW_PYTHON_READ_THREADS 256u
-/* As faulthandler. Outer frames beyond this are left out. */
+/* We read at most this many frames of a thread, like faulthandler, and omit frames further out. */
 #define CW_PYTHON_READ_FRAMES 100u
 
 /* A thread as the kernel knows it. */
 struct cw_python_task {
 	int32_t tid;
-	int32_t inner_tid; /* its number in the process's own pid namespace */
+	int32_t inner_tid; /* number in the process's own pid namespace */
 	char name[16];
-	uint64_t futex; /* address of the futex that it waits for; 0 = it does not */
+	uint64_t futex; /* address of the futex that the thread waits for; 0 = it waits for none */
 };
 
 struct cw_python_frame {
@@ -46,21 +49,21 @@ struct cw_python_frame {
 enum cw_python_thread_state {
 	CW_PYTHON_THREAD_READ = 0,
 	CW_PYTHON_THREAD_CUT,        /* outer frames are missing */
-	CW_PYTHON_THREAD_CHANGED,    /* the stack changed while read: only outer frames, or none */
-	CW_PYTHON_THREAD_UNREADABLE, /* its memory is not as the version says: no frames */
+	CW_PYTHON_THREAD_CHANGED,    /* stack changed while we read: only outer frames, or none */
+	CW_PYTHON_THREAD_UNREADABLE, /* its memory does not fit the Python version: no frames */
 };
 
 struct cw_python_thread {
 	uint64_t id;                       /* pthread_t */
 	const struct cw_python_task *task; /* NULL = not known */
 	enum cw_python_thread_state state;
-	/* The interpreter lock at the time of the read. */
+	/* Whether the thread holds, or waits for, the interpreter lock at the time of the read. */
 	bool holds_lock, wants_lock;
 	const struct cw_python_frame *frames; /* innermost first */
 	uint32_t n_frames;
 };
 
-/* Called for each thread, the newest first. The thread is borrowed until the callback returns. */
+/* Receives each thread, the newest first. The thread is borrowed until the callback returns. */
 typedef void (*cw_python_thread_fn)(const struct cw_python_thread *thread, void *user);
 
 struct cw_python_read_config {
@@ -73,17 +76,17 @@ struct cw_python_read_config {
 };
 
 struct cw_python_read_summary {
-	uint32_t n_threads; /* threads passed to fn */
-	uint32_t n_changed; /* of these: CW_PYTHON_THREAD_CHANGED */
+	uint32_t n_threads; /* number of threads passed to fn */
+	uint32_t n_changed; /* those in state CW_PYTHON_THREAD_CHANGED */
 	uint32_t n_unreadable;
 	uint32_t n_cut;
-	bool has_more; /* threads or interpreters beyond the limits */
+	bool has_more; /* true if threads or interpreters exceed the limits */
 	uint32_t n_reads;
 };
 
 /*
- * Reads all threads of all interpreters. For results other than CW_PYTHON_READ, some threads may
- * have been passed to fn before; *ret counts them.
+ * Reads all threads of all interpreters and passes them to fn. *ret counts the passed threads, even
+ * if the result is not CW_PYTHON_READ.
  */
 enum cw_python_result cw_python_read_threads(const struct cw_python_read_config *config,
 					     struct cw_python_read_summary *ret);

@@ -6,9 +6,12 @@
 
 #include "python/reader/loaded_symbols.h"
 
-/* _Py_DebugOffsets begins with these bytes, followed by the version and a flag. */
+/* _Py_DebugOffsets begins with these bytes. The version and a flag follow. */
 static const char cookie[8] = { 'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y' };
-/* Frames, threads and code objects are small. The state of an interpreter is not. */
+/*
+ * Limit of an offset in a frame, a thread or a code object, which are small. The state of an
+ * interpreter is larger and has no such limit.
+ */
 #define MAX_OBJECT_OFFSET 256u
 
 const char *cw_python_result_text(enum cw_python_result result)
@@ -40,7 +43,7 @@ static unsigned minor_of_functions(const struct cw_python_memory *memory,
 				   const struct cw_loaded_symbols *symbols)
 {
 	static const struct {
-		const char *function; /* new in this version */
+		const char *function; /* a function that this version introduced */
 		unsigned minor;
 	} since[] = {
 		{ "PyIter_Send", 10 },
@@ -54,7 +57,7 @@ static unsigned minor_of_functions(const struct cw_python_memory *memory,
 	return 0;
 }
 
-/* Returns 0 if the version is not one of Python 3, or is not known. */
+/* Returns the minor version; 0 if it is not known or not one of Python 3. */
 static unsigned minor_of(const struct cw_python_memory *memory,
 			 const struct cw_loaded_symbols *symbols)
 {
@@ -69,7 +72,10 @@ static unsigned minor_of(const struct cw_python_memory *memory,
 
 /* ---- offsets from the interpreter itself ---- */
 
-/* A row: index of the offset in _Py_DebugOffsets, in words; place in our layout; limit. */
+/*
+ * A row: index of the offset in _Py_DebugOffsets, in words; member of our layout; whether
+ * MAX_OBJECT_OFFSET limits it.
+ */
 static const struct offset_row {
 	uint8_t of_13, of_14;
 	uint16_t member;
@@ -108,7 +114,9 @@ static uint16_t larger(uint16_t a, uint16_t b)
 	return a > b ? a : b;
 }
 
-/* Replaces the layout's offsets by the interpreter's own. Returns false if one is impossible. */
+/*
+ * Replaces the layout's offsets by the interpreter's own. Returns false if an offset is impossible.
+ */
 static bool take_offsets(const uint64_t words[OFFSET_WORDS], unsigned minor,
 			 struct cw_python_layout *l)
 {
