@@ -20,15 +20,15 @@
 #include "common/close_from.h"
 
 /*
- * The child runs foreign code (the modules of the name service) that may wait for anything. So we
- * kill it after a deadline, as loop/children.h does.
+ * The child runs foreign code (the modules of the name service), which may wait for anything. We
+ * therefore kill the child after a deadline, as loop/children.h does.
  */
 #define KILL_WAIT_MS 500
 #define OUT_FD 3
 
 /*
- * The child writes this struct with one write(). It arrives whole, because it is smaller than
- * PIPE_BUF.
+ * The child's answer, which it writes with one write(). The answer arrives whole, because it is
+ * smaller than PIPE_BUF.
  */
 struct answer {
 	bool is_known;
@@ -58,8 +58,8 @@ static void find_user(uid_t uid, struct answer *ret)
 }
 
 /*
- * Drops what the modules of the name service need not have. They keep only our memory and user: no
- * descriptor, no capability.
+ * Drops all rights of the child that the modules of the name service do not need: every descriptor
+ * but out_fd, and every capability. Our memory and our user remain.
  */
 static int let_go(int out_fd)
 {
@@ -70,22 +70,22 @@ static int let_go(int out_fd)
 		return -1;
 	if (cw_close_from(OUT_FD + 1) < 0)
 		return -1;
-	/* Fails on kernels before 4.3. */
+	/* PR_CAP_AMBIENT fails on kernels before 4.3. */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* never fails */
 	return (int)syscall(SYS_capset, &header, none);
 }
 
-/* Runs the query and exits. With group NULL it looks up the name of the user uid. */
+/* Runs the query in the child and exits. If group is NULL, looks up the name of the user uid. */
 static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 {
 	struct answer answer;
 
-	memset(&answer, 0, sizeof(answer)); /* we write its padding, too */
+	memset(&answer, 0, sizeof(answer)); /* also clears the padding, because we write it */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * We drop capabilities next. Without them any process of our user could read the child,
-	 * whose memory is a copy of ours.
+	 * After we drop the capabilities below, any process of our user could read the child's
+	 * memory, which is a copy of ours. A child that is not dumpable is protected.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (let_go(out_fd) < 0)
@@ -105,7 +105,7 @@ static void end(pid_t child)
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);
 	closep(&p.fd);
-	/* A child that hangs in the kernel survives SIGKILL. We leave it to init. */
+	/* A child that hangs in the kernel survives SIGKILL. We leave such a child to init. */
 	(void)waitpid(child, NULL, WNOHANG);
 }
 

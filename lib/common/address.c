@@ -60,7 +60,7 @@ bool cw_node_name_is_valid(const char *name, size_t len)
 	return len < CW_NODE_NAME_MAX && has_only(name, len, ".-_");
 }
 
-/* If the last label of a name is a number, the name is a mistyped address, such as "10.0.0.300". */
+/* A name whose last label is a number is a mistyped address, such as "10.0.0.300". */
 static bool is_host_name(const char *host)
 {
 	const char *last = strrchr(host, '.');

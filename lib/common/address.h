@@ -12,12 +12,12 @@
 
 #include "common/err.h"
 
-/* The size of a host name with its NUL. RFC 1035 allows 253 characters. */
+/* The size of a host name with its NUL. RFC 1035 allows names of 253 characters. */
 #define CW_ADDRESS_MAX_HOST 254u
 #define CW_NODE_NAME_MAX 64u
 
 struct cw_address {
-	char host[CW_ADDRESS_MAX_HOST]; /* without brackets */
+	char host[CW_ADDRESS_MAX_HOST]; /* without the brackets of "[fd00::1]" */
 	uint16_t port;
 	struct sockaddr_storage numeric; /* the host's address, with the port */
 	socklen_t len;                   /* length of `numeric`; 0 = the host is a name */
@@ -28,20 +28,23 @@ struct cw_address {
  * err set.
  */
 int cw_address_parse(const char *text, struct cw_address *ret, struct cw_err *err);
-/* True for 127.0.0.0/8 and ::1. Always false for a host name. */
+/* Returns whether the host is 127.0.0.0/8 or ::1. Always false for a host name. */
 bool cw_address_is_loopback(const struct cw_address *address);
 /*
- * True for 0.0.0.0 and ::. A server can listen on such an address, but a client cannot connect to
- * it.
+ * Returns whether the host is 0.0.0.0 or ::. A server can listen on such an address, but a client
+ * cannot connect to it.
  */
 bool cw_address_is_any(const struct cw_address *address);
 
 bool cw_sockaddr_is_loopback(const struct sockaddr *address);
-/* Returns the size of an address by its family; 0 for families other than AF_INET and AF_INET6. */
+/*
+ * Returns the size of an address, which follows from its family. Returns 0 for families other than
+ * AF_INET and AF_INET6.
+ */
 socklen_t cw_sockaddr_len(const struct sockaddr *address);
 
 /*
- * True if the name consists of letters, digits and ".-_", and has fewer than CW_NODE_NAME_MAX
- * bytes.
+ * Returns whether the name consists of letters, digits and ".-_", and has fewer than
+ * CW_NODE_NAME_MAX bytes.
  */
 bool cw_node_name_is_valid(const char *name, size_t len);

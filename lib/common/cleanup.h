@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scope-bound release of resources.
+ * Releases a resource when its variable goes out of scope.
  *
  *	_cleanup_(freep) char *text = NULL;
  *	_cleanup_(closep) int fd = -1;
@@ -40,5 +40,5 @@ static inline void freep(void *p)
 static inline void closep(int *fd)
 {
 	if (*fd >= 0)
-		(void)close(*fd); /* we can do nothing about a failing close */
+		(void)close(*fd); /* we can do nothing if close() fails */
 }

@@ -10,7 +10,7 @@ static int64_t read_clock(clockid_t id)
 {
 	struct timespec ts;
 
-	/* Cannot fail for these two clocks with a valid pointer. */
+	/* clock_gettime() cannot fail for these two clocks with a valid pointer. */
 	(void)clock_gettime(id, &ts);
 	return ts.tv_sec * CW_NS_PER_S + ts.tv_nsec;
 }
@@ -33,7 +33,8 @@ const struct cw_clock cw_clock_system = {
 char *cw_wall_format(int64_t wall_ns, char *buf)
 {
 	/*
-	 * We clamp times before 1970. 64-bit nanoseconds end in 2262, so the year has four digits.
+	 * We clamp times before 1970 to 1970. 64-bit nanoseconds end in 2262, so the year has four
+	 * digits.
 	 */
 	int64_t ns = wall_ns < 0 ? 0 : wall_ns;
 	time_t s = (time_t)(ns / CW_NS_PER_S);
@@ -48,7 +49,10 @@ char *cw_wall_format(int64_t wall_ns, char *buf)
 	return buf;
 }
 
-/* Checks text against the form ('0' = any digit) and reads the numbers between the separators. */
+/*
+ * Returns whether text has the form `form`, in which '0' stands for any digit. Reads the numbers
+ * between the separators.
+ */
 static bool read_numbers(const char *text, const char *form, int *numbers)
 {
 	size_t n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A source of time. Modules take it as an argument, so tests can pass a fake one. now_ns gives the
- * time of an event, and wall_ns the time that a document shows to people. awake_ns measures silence
- * and the deadlines of answers.
+ * A source of time. Modules take it as an argument, so tests can pass a fake clock. now_ns gives
+ * the time of an event, and wall_ns the time that a document shows to people. awake_ns measures
+ * silence and the deadlines of answers.
  */
 #pragma once
 
@@ -12,7 +12,10 @@ struct cw_clock {
 	int64_t (*monotonic_ns)(void *user);
 	int64_t (*wall_ns)(void *user);
 	void *user;
-	/* How long this process has been awake (awake.h). NULL = it is always awake. */
+	/*
+	 * How long this process has been awake (common/awake.h). NULL = the process is always
+	 * awake.
+	 */
 	int64_t (*awake_ns)(void *user);
 };
 
@@ -37,12 +40,12 @@ static inline int64_t cw_clock_awake_ns(const struct cw_clock *c)
 #define CW_NS_PER_S INT64_C(1000000000)
 #define CW_NS_PER_MS INT64_C(1000000)
 
-/* About 146 years. */
+/* Limit of times that we calculate with: about 146 years. */
 #define CW_BOUND_NS (INT64_MAX / 2)
 
 /*
- * Clamps times and ages from other hosts and from files. The difference of two bounded times does
- * not overflow.
+ * Clamps times and ages from other hosts and from files to CW_BOUND_NS. The difference of two
+ * clamped times cannot overflow.
  */
 static inline int64_t cw_bounded_ns(int64_t ns)
 {
@@ -51,7 +54,10 @@ static inline int64_t cw_bounded_ns(int64_t ns)
 	return ns < -CW_BOUND_NS ? -CW_BOUND_NS : ns;
 }
 
-/* Returns now - then, never negative. Meant for instants from the memory of another process. */
+/*
+ * Returns now - then, or 0 if that is negative. Meant for times from the memory of another process,
+ * which may be false.
+ */
 static inline int64_t cw_age_ns(int64_t now_ns, int64_t then_ns)
 {
 	if (then_ns < 0)
@@ -65,8 +71,8 @@ char *cw_wall_format(int64_t wall_ns, char *buf);
 int64_t cw_wall_parse(const char *text);
 
 /*
- * Returns the CPU time of the calling thread, to measure the cost of a piece of work. On a node
- * whose cores are all busy we wait for our turn, and that wait must not count as work. Any thread;
- * does not block.
+ * Returns the CPU time of the calling thread. We measure the cost of work with it: on a node whose
+ * cores are all busy, the wall clock would count the wait for a core as work. Any thread; does not
+ * block.
  */
 int64_t cw_clock_cpu_ns(void);

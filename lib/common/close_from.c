@@ -11,9 +11,9 @@
 #include "common/parse.h"
 
 /*
- * Reads the directory once and closes all listed descriptors from first on. Each close may move
- * entries that we have not read yet, so the caller repeats this. Returns the number of closed
- * descriptors, or -errno.
+ * Reads the directory once and closes all listed descriptors from first on. A close may move
+ * entries that we have not read yet, so the caller must repeat the call until it closes none.
+ * Returns the number of closed descriptors, or -errno.
  */
 static int close_listed(int dir_fd, int first)
 {
@@ -45,8 +45,8 @@ int cw_close_from(int first)
 	int r;
 
 	/*
-	 * EPERM comes from sandboxes that are older than this call: they refuse all calls unknown
-	 * to them.
+	 * EPERM comes from sandboxes that are older than close_range(). They refuse all system
+	 * calls that they do not know.
 	 */
 	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0)
 		return 0;

@@ -9,8 +9,8 @@
 #endif
 
 /*
- * Closes every descriptor from first on. If the kernel has no close_range() (Linux before 5.9), or
- * a sandbox forbids it, we read /proc/self/fd. Returns 0 or -errno. After an error some descriptors
- * may still be open.
+ * Closes every descriptor from first on. If close_range() is missing (Linux before 5.9) or a
+ * sandbox forbids it, we read /proc/self/fd instead. Returns 0 or -errno. After an error some
+ * descriptors may still be open.
  */
 int cw_close_from(int first);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment variables of agent and command line, as data. The manual page is generated from
- * this table, and tests/e2e/agent/test_agent_table.py compares it with the sources.
+ * The environment variables of agent and command line, as data. We generate the manual page from
+ * this table. tests/e2e/agent/test_agent_table.py compares the table with the sources.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 struct cw_variable {
 	const char *name;
-	const char *value; /* the accepted values, in scdoc's markup; may be empty */
+	const char *value; /* accepted values, in scdoc's markup; may be empty */
 	const char *help;
 };
 

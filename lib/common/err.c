@@ -12,7 +12,8 @@ int cw_err_set(struct cw_err *err, int errno_value, const char *fmt, ...)
 
 	if (err) {
 		va_start(ap, fmt);
-		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap); /* vsnprintf() truncates */
+		/* vsnprintf() truncates a text that is too long. */
+		(void)vsnprintf(err->text, sizeof(err->text), fmt, ap);
 		va_end(ap);
 		cw_text_sanitise(err->text); /* the text may quote untrusted files and messages */
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uthash, made safe for a daemon: it does not call exit(-1) if we are out of memory. After HASH_ADD
- * the caller checks with cw_htable_added() that the element's hh.tbl is not NULL.
+ * uthash for a daemon: if memory runs out, uthash does not call exit(-1). After HASH_ADD the caller
+ * must check cw_htable_added(), which is false if memory ran out and the element is not in the
+ * table.
  *
- * Each use of a table would expand uthash's hash function in place, which has 89 statements. Here
- * each use calls one function instead.
+ * uthash would expand its hash function, 89 statements, at each use of a table. Here each use calls
+ * one function instead.
  */
 #pragma once
 

@@ -16,7 +16,7 @@ const char *cw_env_get(const struct cw_env *env, const char *name)
 }
 
 /*
- * Returns the number in the first variable of the list that has one in [0, 2^31); -1 = none.
+ * Returns the number in the first variable of the list that has a number in [0, 2^31); -1 = none.
  * Leading spaces are allowed.
  */
 static int32_t first_number(const struct cw_env *env, const char *const *vars,
@@ -42,7 +42,7 @@ static const char *const size_vars[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COM
 static const char *const local_vars[] = { "LOCAL_RANK", "SLURM_LOCALID",
 					  "OMPI_COMM_WORLD_LOCAL_RANK", NULL };
 
-/* The longest namespace. RFC 1123, whose form of a name the API server demands. */
+/* The longest namespace. The API server demands the form of RFC 1123. */
 #define NAMESPACE_BYTES 63u
 
 static bool is_namespace(const char *text)
@@ -62,14 +62,16 @@ const char *cw_job_env_namespace(const struct cw_env *env)
 	return ns && is_namespace(ns) ? ns : NULL;
 }
 
-/* FNV-1a, 64 bits. It only tells two truncated labels apart; we never use it as a key of a job. */
+/*
+ * FNV-1a, 64 bits. The hash only distinguishes two truncated labels; it is never the key of a job.
+ */
 #define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
-/* The bytes of "~" and 16 digits. */
+/* Bytes of the mark at the end of a truncated label: "~" and 16 digits. */
 #define CUT_MARK_BYTES 17u
 
 /*
- * A label while we write it. n counts all bytes of the label, even those beyond the end of the
+ * A label while we write it. n counts all bytes of the label, even the bytes beyond the end of the
  * buffer.
  */
 struct label {
@@ -89,8 +91,8 @@ static void append(struct label *l, const char *text)
 }
 
 /*
- * Ends the label. If we have truncated it, its end becomes a hash. A long namespace would otherwise
- * push out the end of the name, which tells two jobs apart.
+ * Ends the label. A hash of the whole label replaces the end of a truncated one. Otherwise a long
+ * namespace could push out the end of the name, which distinguishes two jobs.
  */
 static void finish(struct label *l)
 {
@@ -102,7 +104,10 @@ static void finish(struct label *l)
 			       l->hash);
 }
 
-/* True if the name already begins with the namespace, because it is unique in the whole cluster. */
+/*
+ * Returns whether the name already begins with the namespace. Some names do, because they are
+ * unique in the whole cluster.
+ */
 static bool begins_with(const char *name, const char *ns)
 {
 	size_t n = strlen(ns);
@@ -110,7 +115,7 @@ static bool begins_with(const char *name, const char *ns)
 	return strncmp(name, ns, n) == 0 && name[n] == '/';
 }
 
-/* Writes "rule:", the pod's namespace if there is one, and the parts up to NULL. */
+/* Writes "rule:", the pod's namespace if there is one, and the parts up to a NULL. */
 static void make(struct label *l, const struct cw_env *env, const char *rule,
 		 const char *const *parts)
 {
@@ -134,7 +139,7 @@ static const char *or_else(const struct cw_env *env, const char *name, const cha
 
 #define MAKE(rule, ...) make(&l, env, rule, (const char *const[]){ __VA_ARGS__, NULL })
 
-/* A scheduler's own job id precedes ids of launchers, because operators type it. */
+/* Prefer a scheduler's own job id to ids of launchers, because operators type it. */
 void cw_job_env_label(const struct cw_env *env, char *to, size_t len)
 {
 	struct label l = { .to = to, .len = len, .hash = FNV_START };
@@ -192,7 +197,7 @@ bool cw_job_env_is_of_one_host(const char *label)
 
 	if (strncmp(label, rule, strlen(rule)) != 0)
 		return false;
-	/* In a label with "::1" there are more colons. The port follows the last colon. */
+	/* A label with "::1" contains further colons. The port follows the last colon. */
 	host = label + strlen(rule);
 	port = strrchr(host, '/'); /* the host follows a pod's namespace */
 	host = port ? port + 1 : host;

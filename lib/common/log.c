@@ -19,29 +19,31 @@
 #include "common/text.h"
 
 /*
- * The longest line. The journal truncates at 48 KiB, but people do not read lines that are longer
- * than this.
+ * The longest line that we write. The journal would take 48 KiB, but people do not read lines
+ * longer than this.
  */
 #define LINE_MAX_BYTES 4096
 _Static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a pipe takes a line whole or not at all");
 /*
  * The most fields of an event: MESSAGE, PRIORITY, SYSLOG_IDENTIFIER, MESSAGE_ID and the caller's
- * fields. We drop further ones.
+ * fields. We drop further fields.
  */
 #define FIELDS_MAX 32
-/* Space for the callers' fields (labels and numbers). We drop a field that does not fit. */
+/*
+ * Space for copies of the caller's fields (labels and numbers). We drop a field that does not fit.
+ */
 #define FIELDS_MAX_BYTES 16384
 
 /*
- * The most call sites, identified by their format. We have far fewer. If there were more, the
- * others would have no limit.
+ * The most call sites that we limit. Their format identifies them. We have far fewer; sites beyond
+ * this number would have no limit.
  */
 #define SITES_MAX 512u
 
 struct site {
 	const char *fmt;
-	int64_t since_ns; /* `lines` is valid for this time */
-	uint32_t lines;   /* tokens in use, at most CW_LOG_BURST */
+	int64_t since_ns; /* time for which `lines` is right */
+	uint32_t lines;   /* lines of the burst that are used up, at most CW_LOG_BURST */
 	uint64_t omitted;
 };
 
@@ -50,13 +52,16 @@ static const struct cw_clock *log_clock = &cw_clock_system;
 static cw_log_journal_fn journal_fn;
 static struct site sites[SITES_MAX];
 
-/* All lines lost since the start, and the lost lines that we have not reported yet. */
+/* All lines lost since the start, and the part of them that we have not reported yet. */
 static uint64_t n_lost, n_unreported;
-/* True if the stream holds part of a line. The next line then begins with '\n' to end it. */
+/*
+ * True if the stream holds only a part of the last line. The next line then begins with '\n' to end
+ * it.
+ */
 static bool is_torn;
 /*
- * Our own descriptor of stderr. We open stderr a second time, because O_NONBLOCK on descriptor 2
- * would affect all programs that share it.
+ * A second descriptor of the pipe or terminal behind stderr, which never blocks. O_NONBLOCK on
+ * descriptor 2 itself would affect all programs that share it.
  */
 static struct {
 	int fd;
@@ -121,8 +126,8 @@ static bool stderr_is_journal(void)
 }
 
 /*
- * Job labels and commands come from outside. They must neither forge further lines, nor control the
- * reader's terminal, nor reverse the text on it.
+ * Replaces dangerous characters of a line. Job labels and commands come from outside. They must
+ * neither forge further lines, nor control the reader's terminal, nor reverse the text on it.
  */
 static void defuse(char *line)
 {
@@ -140,7 +145,7 @@ static bool is_file(int fd, dev_t dev, ino_t ino)
 
 /*
  * Opens the pipe or terminal behind stderr a second time, and keeps that descriptor in `own`.
- * Returns -1 if we cannot open it.
+ * Returns the descriptor; -1 if we cannot open it.
  */
 static int open_own(const struct stat *st)
 {
@@ -148,7 +153,8 @@ static int open_own(const struct stat *st)
 	    is_file(own.fd, own.dev, own.ino))
 		return own.fd;
 	/*
-	 * A child may have closed all descriptors, so this number may belong to another file now.
+	 * Close our descriptor only if it is still ours. A child may have closed all descriptors,
+	 * and the number may belong to another file now.
 	 */
 	if (own.fd >= 0 && is_file(own.fd, own.dev, own.ino))
 		(void)close(own.fd);
@@ -158,7 +164,7 @@ static int open_own(const struct stat *st)
 	return own.fd;
 }
 
-/* Like write(2), but fails with EAGAIN instead of waiting for the reader. */
+/* Writes to stderr like write(2), but fails with EAGAIN instead of waiting for the reader. */
 static ssize_t write_some(const char *buf, size_t len)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -175,8 +181,8 @@ static ssize_t write_some(const char *buf, size_t len)
 	if (fd >= 0)
 		return write(fd, buf, len);
 	/*
-	 * We cannot open stderr ourselves. But if its pipe has a free page, it takes a whole line
-	 * at once.
+	 * We cannot open stderr ourselves. If poll() reports room in its pipe, a page is free, and
+	 * the pipe takes a whole line at once.
 	 */
 	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
 		return write(STDERR_FILENO, buf, len);
@@ -236,7 +242,7 @@ static bool report_lost(bool journal)
 	return true;
 }
 
-/* Returns false if the line is lost. We have then counted it. */
+/* Writes a line. Returns false if the line is lost, in which case we have counted it. */
 static bool write_line(int level, const char *text, bool journal)
 {
 	if ((!n_unreported || report_lost(journal)) && put_line(level, text, journal))
@@ -309,14 +315,15 @@ static bool is_within_limit(int level, const char *fmt)
 
 void cw_log_v(int level, const char *fmt, va_list ap)
 {
-	int saved_errno = errno; /* for %m; logging never changes errno */
+	int saved_errno = errno; /* %m needs errno, and logging never changes it */
 	char text[LINE_MAX_BYTES];
 
 	if (level > max_level || (level < CW_LOG_DEBUG && !is_within_limit(level, fmt)))
 		return;
 	errno = saved_errno;
 	if (vsnprintf(text, sizeof(text), fmt, ap) >= 0)
-		(void)write_line(level, text, stderr_is_journal()); /* counts a lost line */
+		/* Counts the line if it is lost. */
+		(void)write_line(level, text, stderr_is_journal());
 	errno = saved_errno;
 }
 
@@ -373,6 +380,6 @@ void cw_log_event(int level, const char *message_id, const char *text, const cha
 
 	if (level <= max_level &&
 	    !(journal && journal_fn && send_to_journal(level, message_id, text, fields)))
-		(void)write_line(level, text, journal); /* counts a lost line */
+		(void)write_line(level, text, journal); /* counts the line if it is lost */
 	errno = saved_errno;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps names of OpenSSL 3.0 to those of 1.1.1. Version 1.1.1 also has all features that we need
+ * Defines names of OpenSSL 3.0 for OpenSSL 1.1.1. Version 1.1.1 has all features that we need, too
  * (TLS 1.3 with our own keys).
  */
 #pragma once
@@ -13,7 +13,10 @@
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
 
 #define X509_VERSION_3 2
-/* OpenSSL 3.0 has this number for the reason. 1.1.1 returns SSL_ERROR_SYSCALL without a reason. */
+/*
+ * OpenSSL 3.0 has this number for the reason. 1.1.1 never returns it: it returns SSL_ERROR_SYSCALL
+ * without a reason.
+ */
 #define SSL_R_UNEXPECTED_EOF_WHILE_READING 294
 #define EVP_PKEY_get_base_id EVP_PKEY_base_id
 
@@ -22,7 +25,7 @@ static inline int SSL_CTX_load_verify_file(SSL_CTX *ctx, const char *path)
 	return SSL_CTX_load_verify_locations(ctx, path, NULL);
 }
 
-/* Returns the certificate, borrowed from the session of ssl. */
+/* Returns the peer's certificate, borrowed from the session of ssl. */
 static inline X509 *SSL_get0_peer_certificate(const SSL *ssl)
 {
 	X509 *cert = SSL_get_peer_certificate(ssl);

@@ -35,7 +35,7 @@ static const struct unit byte_units[] = {
 	{ NULL, 0 },
 };
 
-/* Returns the value of a digit in this base. Returns base if c is no digit. */
+/* Returns the value of a digit in this base; `base` if c is no such digit. */
 static unsigned value_of(char c, unsigned base)
 {
 	unsigned v = base;
@@ -141,7 +141,7 @@ int cw_parse_bytes(const char *text, uint64_t *ret)
 	return parse_with_unit(text, byte_units, UINT64_MAX, ret);
 }
 
-/* Writes the two largest units, as in "2 min 5 s". If the smaller one is zero, leaves it out. */
+/* Writes the two largest units, as in "2 min 5 s". Omits the smaller unit if its number is zero. */
 static void format_two(uint64_t major, const char *major_unit, uint64_t minor,
 		       const char *minor_unit, const char *sign, char *buf, unsigned len)
 {

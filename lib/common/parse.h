@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strict parsers of numbers and units. They return -EINVAL unless the whole string is valid, and
- * -ERANGE if the number is out of range.
+ * Strict parsers of numbers and units. Each parser returns -EINVAL unless the whole string is
+ * valid, and -ERANGE if the number is out of range.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * Reads the digits at *text in base 10 or 16, and moves *text past them. It accepts no sign, space
- * or prefix. The agent uses this function and neither strtoul() nor sscanf(): headers of glibc 2.38
- * and later rename those to functions that an older glibc lacks. No format that the agent reads has
- * signs or spaces.
+ * Reads the digits at *text in base 10 or 16, and moves *text past them. No sign, space or prefix
+ * is accepted; no format that the agent reads has any. The agent uses this function instead of
+ * strtoul() and sscanf(). Headers of glibc 2.38 and later rename those to functions that an older
+ * glibc lacks.
  */
 int cw_parse_digits(const char **text, unsigned base, uint64_t *ret);
 int cw_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
@@ -21,7 +21,10 @@ int cw_parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret);
 int cw_parse_duration_ns(const char *text, int64_t *ret_ns);
 /* Parses "512KiB", "1GiB" or "0". A unit is required except for 0. */
 int cw_parse_bytes(const char *text, uint64_t *ret);
-/* Parses a boolean of the environment: "1", "true", "yes", "on" or an opposite, in any case. */
+/*
+ * Parses a boolean of the environment: "1", "true", "yes", "on" or an opposite, in upper or lower
+ * case.
+ */
 int cw_parse_switch(const char *text, bool *ret);
 /* Writes "12 s", "350 ms" or "2 min 5 s" for people, and returns buf. */
 char *cw_format_duration(int64_t ns, char *buf, unsigned len);

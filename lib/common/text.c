@@ -18,7 +18,7 @@ size_t cw_text_decode(const char *text, uint32_t *ret)
 	if (!len || p[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80) /* the end of the text fails here, too */
+		if ((p[i] & 0xc0) != 0x80) /* the NUL at the end of the text fails here, too */
 			return 0;
 		c = c << 6 | (p[i] & 0x3fu);
 	}
@@ -28,7 +28,10 @@ size_t cw_text_decode(const char *text, uint32_t *ret)
 	return len;
 }
 
-/* Direction marks and overrides: "Trojan Source", Boucher and Anderson, USENIX Security 2023. */
+/*
+ * Direction marks and overrides can make code look harmless: "Trojan Source", Boucher and Anderson,
+ * USENIX Security 2023.
+ */
 bool cw_text_is_treacherous(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x202a && c <= 0x202e) ||
@@ -44,7 +47,7 @@ void cw_text_sanitise(char *text)
 
 		if (n == 0 || (cw_text_is_treacherous(c) && c != '\t' && c != '\n')) {
 			*text = '?';
-			n = 1; /* the rest of the sequence is not UTF-8 any more */
+			n = 1; /* the rest of the sequence is invalid, too, byte by byte */
 		}
 		text += n;
 	}
@@ -58,13 +61,16 @@ void cw_text_sanitise_line(char *text)
 			*text = '?';
 }
 
-/* Single quotes of a shell protect all characters up to the next quote: POSIX, 2.2.2. */
+/* In a shell, single quotes protect all characters up to the next single quote: POSIX, 2.2.2. */
 char *cw_text_argument(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_-./:+,@%=";
 	bool is_plain = *path && *path != '=' && strspn(path, plain) == strlen(path);
-	/* Each quote becomes four characters. "./", two outer quotes and the final NUL add 5. */
+	/*
+	 * Each quote in the path becomes four characters. "./", two outer quotes and the final NUL
+	 * add 5.
+	 */
 	char *quoted = malloc(4 * strlen(path) + 5), *p = quoted;
 
 	if (!quoted)

@@ -17,9 +17,12 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5; newer than Debian 12's headers */
 #endif
 
-/* The kernel's limit. One client that connects very often must not fill the backlog. */
+/*
+ * The kernel's limit of the backlog. With a shorter backlog, one client that connects very often
+ * could keep others out.
+ */
 #define BACKLOG 4096
-/* The kernel closes all further descriptors of a message. */
+/* We receive at most this many descriptors with a message; the kernel closes the others. */
 #define FDS_MAX 8
 
 static int make_address(const char *path, struct sockaddr_un *ret)
@@ -50,8 +53,8 @@ static int make_parents(const char *path)
 }
 
 /*
- * Makes the path free for a new socket. Returns 0 if it is free now. We remove a socket only if it
- * refuses our connection.
+ * Makes the path free for a new socket. Returns 0 if the path is free now. We remove a socket only
+ * if it refuses our connection.
  */
 static int remove_stale(const char *path, const struct sockaddr_un *addr)
 {
@@ -94,8 +97,8 @@ int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *er
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot make a socket: %s", strerror(errno));
 	/*
-	 * No client can connect between bind() and listen(). In between we set the final group and
-	 * mode of the file. A file mode for bind() would pass through umask.
+	 * Set the final group and mode of the file between bind() and listen(), when no client can
+	 * connect. umask would change a mode that we pass to bind().
 	 */
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, mode) < 0 ||
 	    (group != (gid_t)-1 && chown(path, (uid_t)-1, group) < 0) || listen(fd, BACKLOG) < 0)
@@ -124,9 +127,9 @@ int cw_unix_connect(const char *path, int timeout_ms)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * A full backlog makes connect() wait. On UNIX sockets the send timeout bounds that wait.
-	 * (A non-blocking connect() would fail at once, and poll() could not wait for it.) The
-	 * value 0 means no limit, so we set at least 1 ms.
+	 * A full backlog makes connect() wait. On UNIX sockets the send timeout limits that wait.
+	 * (A non-blocking connect() would fail at once, and poll() could not wait for it.) A
+	 * timeout of 0 means no limit, so we set at least 1 ms.
 	 */
 	r = set_send_timeout(fd, timeout_ms > 0 ? timeout_ms : 1);
 	if (r < 0)
@@ -178,7 +181,7 @@ void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred)
 			(int)syscall(SYS_pidfd_open, cred->pid, 0); /* CLOEXEC by definition */
 }
 
-/* Keeps the first descriptor of the message, closes all others. */
+/* Returns the first descriptor of the message and closes all others. */
 static int take_first_fd(struct msghdr *msg)
 {
 	int first = -1;
@@ -196,7 +199,7 @@ static int take_first_fd(struct msghdr *msg)
 			if (first < 0)
 				first = fd;
 			else
-				(void)close(fd); /* the caller wants only one */
+				(void)close(fd); /* the caller wants only one descriptor */
 		}
 	}
 	return first;
@@ -224,8 +227,8 @@ ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd)
 		return -errno;
 	*ret_fd = take_first_fd(&msg);
 	/*
-	 * Our buffer has room for several descriptors. So the kernel had no free number for the
-	 * first one.
+	 * Our buffer has room for several descriptors. MSG_CTRUNC without any descriptor therefore
+	 * means that this process had no free number.
 	 */
 	if (*ret_fd < 0 && msg.msg_flags & MSG_CTRUNC)
 		return -EMFILE;
@@ -273,12 +276,12 @@ ssize_t cw_unix_recv_bytes(int fd, void *buf, size_t len)
 
 	/*
 	 * We pass no control buffer, so the kernel only reports whether descriptors exist
-	 * (MSG_CTRUNC).
+	 * (MSG_CTRUNC) and passes none.
 	 */
 	n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
 	if (n > 0 && (msg.msg_flags & MSG_CTRUNC))
 		return -EBADMSG;
-	/* We read the bytes that we peeked at, and no byte more. */
+	/* Read only the bytes that we peeked at: later bytes may have descriptors. */
 	if (n > 0)
 		n = recv(fd, buf, (size_t)n, MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
@@ -289,7 +292,8 @@ bool cw_unix_has_descriptors(int fd)
 	char buf[16384];
 	ssize_t n;
 
-	(void)shutdown(fd, SHUT_RD); /* fails if fd is no socket; it then holds no descriptors */
+	/* Fails if fd is no socket, and then fd holds no descriptors. */
+	(void)shutdown(fd, SHUT_RD);
 	do
 		n = cw_unix_recv_bytes(fd, buf, sizeof(buf));
 	while (n > 0 || n == -EINTR);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jansson collects the bytes of a text or number in a buffer that doubles, and does not check
- * whether the buffer could grow. It then loses a byte. If that byte is the quote that ends a text,
- * jansson reads on past the buffer. If the byte belongs to a number, jansson aborts. It checks all
- * its other allocations.
+ * jansson collects the bytes of a text or number in a buffer that doubles. It does not check
+ * whether the buffer could grow, and then loses a byte. If that byte is the quote that ends a text,
+ * jansson reads on past the buffer. If the byte belongs to a number, jansson aborts. jansson checks
+ * all its other allocations.
  *
- * So we set aside a reserve for this buffer, large enough for the longest text or number of the
- * document. After the first use of the reserve we stop reading and drop the result.
+ * We therefore set aside a reserve for this buffer, large enough for the longest text or number of
+ * the document. After the first use of the reserve we stop reading and drop the result.
  */
 #include "common/json/json_whole.h"
 
@@ -29,8 +29,8 @@ static __thread struct {
 } memory;
 
 /*
- * Serves requests that have a size of jansson's buffer. Some other requests have the same size and
- * may use the reserve, too.
+ * Returns memory from the reserve if the request has a size of jansson's buffer; NULL = it has not.
+ * Some other requests have such a size and may use the reserve, too.
  */
 static void *from_reserve(size_t bytes)
 {
@@ -62,8 +62,9 @@ static void counted_free(void *p)
 }
 
 /*
- * Also installs our allocation functions in jansson. We never restore jansson's own functions. Ours
- * behave the same, so a block may come from either pair.
+ * Returns the count, and installs our allocation functions in jansson, which count failures. We
+ * never restore jansson's own functions. Our functions also free a block that jansson's own
+ * functions allocated earlier.
  */
 unsigned cw_json_failures(void)
 {
@@ -72,8 +73,8 @@ unsigned cw_json_failures(void)
 }
 
 /*
- * Returns an upper limit of the longest token in bytes. It is the length of the longest text with
- * its quotes, or of the longest run between two of ",: \n[]{}".
+ * Returns an upper limit of the longest token (text or number) in bytes. The limit is the length of
+ * the longest text with its quotes, or of the longest run between two of ",: \n[]{}".
  */
 static size_t longest_token(const char *text, size_t len)
 {
@@ -98,8 +99,8 @@ static bool set_reserve(const char *text, size_t len)
 	size_t longest = longest_token(text, len), last = 2 * TOKEN_BYTES;
 
 	/*
-	 * The buffer needs one byte more than the token, and one to end it. The reserve also holds
-	 * all smaller sizes of the buffer before that.
+	 * The buffer needs one byte more than the token, and one to end it. Before it has that
+	 * size, it has all smaller powers of two, which the reserve must hold as well.
 	 */
 	while (last < longest + 2)
 		last *= 2;
