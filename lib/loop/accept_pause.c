@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accept() returns the lowest free number. So the number itself tells us how many descriptors are
- * left.
+ * accept() returns the lowest free number. The number itself therefore shows how many descriptors
+ * are left.
  *
- * A listener pauses when accept() fails, or when it returns a number that we keep back. After
- * CW_ACCEPT_PAUSE_MS a timer tests whether a lower number is free again. If so, it resumes the
- * listener. Otherwise we arm the timer again.
+ * A listener pauses when accept() fails, or when accept() returns one of the last numbers. After
+ * CW_ACCEPT_PAUSE_MS a timer tests whether a lower number is free again. If so, the timer resumes
+ * the listener. Otherwise we arm the timer again.
  */
 #include "loop/accept_pause.h"
 
@@ -39,9 +39,12 @@ struct cw_accept_pause {
 static struct cw_accept_pause *all;
 static struct cw_accept_pause_stats stats;
 static uint64_t unsaid;
-static int64_t say_ns; /* until this time we write no further line to the log */
+static int64_t say_ns; /* before this time we write no further log line */
 
-/* Returns the first number that we keep back. Connections get only descriptors below it. */
+/*
+ * Returns the first number that this listener's connections do not get. All lower numbers are for
+ * them.
+ */
 static int first_kept_back(enum cw_listener which)
 {
 	struct rlimit limit;
@@ -57,7 +60,10 @@ static int first_kept_back(enum cw_listener which)
 	return (int)(limit.rlim_cur - reserve);
 }
 
-/* True if a connection can get a descriptor. We open a file to learn the lowest free number. */
+/*
+ * Returns whether a connection can get a descriptor now. We open a file to learn the lowest free
+ * number.
+ */
 static bool has_descriptor(enum cw_listener which)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), kept = first_kept_back(which);
@@ -82,8 +88,8 @@ static void wait_a_little(struct cw_accept_pause *p)
 	const struct timeval wait = { .tv_usec = CW_ACCEPT_PAUSE_MS * 1000 };
 
 	/*
-	 * event_add() needs no further memory here. If it still fails, a spinning loop is better
-	 * than a listener that never accepts again.
+	 * event_add() needs no further memory here. If it fails nevertheless, we resume the
+	 * listener at once: a spinning loop is better than a listener that never accepts again.
 	 */
 	if (event_add(p->timer, &wait) < 0) {
 		p->is_paused = false;
@@ -117,7 +123,7 @@ static const char *name_of(enum cw_listener which)
 }
 
 /*
- * Writes one line for all listeners, because they share the descriptors and the memory that ran
+ * Writes one log line for all listeners, because they share the descriptors and the memory that ran
  * out.
  */
 static void say(const struct cw_accept_pause *p, int error)

@@ -34,13 +34,16 @@
 #include "loop/events.h"
 
 /*
- * After this time we abandon a killed child. It ends within a scheduling round unless it sleeps
- * uninterruptibly.
+ * We abandon a killed child after this time. A killed child ends within milliseconds unless it
+ * sleeps uninterruptibly.
  */
 #define KILL_GRACE_MS 500u
 #define FREE_WAIT_MS 200
 #define READ_CHUNK 16384u
-/* The first number above stdin, stdout and stderr, which are /dev/null. */
+/*
+ * Number of the output pipe in the child. It is the first above stdin, stdout and stderr, which are
+ * /dev/null.
+ */
 #define OUT_FD 3
 
 struct cw_child {
@@ -83,8 +86,8 @@ static void child_free(struct cw_child *c)
 static void kill_child(struct cw_child *c)
 {
 	/*
-	 * We also kill its process group, because the child may have children. It is not reaped
-	 * yet, so no other process has its pid.
+	 * Also kill the child's process group, because the child may have children. The child is
+	 * not reaped yet, so no other process can have its pid.
 	 */
 	(void)kill(-c->pid, SIGKILL); /* fails if the child has not made the group yet */
 	(void)kill(c->pid, SIGKILL);  /* fails only for a zombie */
@@ -133,8 +136,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Reads the pipe until it is empty. Returns true if all its writers are gone, and false if more
- * output may come.
+ * Reads the pipe until it is empty. Returns true if no process can write to it any more, and false
+ * if more output may come.
  */
 static bool drain(struct cw_child *c, bool *ret_is_too_much)
 {
@@ -156,7 +159,11 @@ static bool drain(struct cw_child *c, bool *ret_is_too_much)
 		memcpy(c->output + c->len, chunk, (size_t)n < room ? (size_t)n : room);
 		c->len += (size_t)n < room ? (size_t)n : room;
 		if (*ret_is_too_much)
-			return false; /* we stop, because a child may write faster than we read */
+			/*
+			 * Leave the rest to the next event: the child may write faster than we
+			 * read.
+			 */
+			return false;
 	}
 }
 
@@ -172,7 +179,7 @@ static void on_output(evutil_socket_t fd, short what, void *arg)
 	bool is_too_much;
 
 	if (drain(c, &is_too_much))
-		event_freep(&c->on_output); /* the pidfd reports the end */
+		event_freep(&c->on_output); /* from now on the pidfd alone reports the end */
 	if (is_too_much && !c->is_killed)
 		kill_for(c, CW_CHILD_OVERFLOW);
 	if (c->is_reaped && !c->on_output)
@@ -186,7 +193,7 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 	int status = 0;
 
 	/*
-	 * We kill the processes that the child left behind. Before we reap the child, no other
+	 * Kill the processes that the child left behind. Until we reap the child, no other process
 	 * group can have its pid.
 	 */
 	(void)kill(-c->pid, SIGKILL);
@@ -194,7 +201,7 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 		return;
 	c->is_reaped = true;
 	event_freep(&c->on_exit);
-	/* Reads the output that arrived between the last event and the end. */
+	/* Read the output that arrived between the last event and the end. */
 	if (c->on_output && drain(c, &is_too_much))
 		event_freep(&c->on_output);
 	if (!c->is_killed)
@@ -206,8 +213,8 @@ static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	/*
-	 * A child of the child still holds the pipe. We have killed it, so it dies at once, or it
-	 * hangs.
+	 * A process that the child started still holds the pipe. We have killed that process, so it
+	 * dies at once, or it hangs.
 	 */
 	c->is_killed = true;
 	if (!c->is_abandoned)
@@ -223,14 +230,14 @@ static void limit(int resource, rlim_t value)
 	(void)setrlimit(resource, &rl); /* lowering does not fail */
 }
 
-/* Sets up a child: it keeps only the memory and the credentials of the daemon. */
+/* Sets up a child. From the daemon it keeps only memory and credentials. */
 static int enter_child(int out_fd, pid_t parent)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	int null_fd, r;
 	sigset_t none;
 
-	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot do this */
+	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot change its group */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		return -ESRCH;
 	for (int sig = 1; sig < NSIG; sig++)
@@ -242,8 +249,8 @@ static int enter_child(int out_fd, pid_t parent)
 	if (null_fd < 0)
 		return -errno;
 	/*
-	 * We first move the pipe out of the range 0 to 2, then put all descriptors in their final
-	 * places.
+	 * First move the pipe out of the range 0 to 2, then put all descriptors in their final
+	 * places. Otherwise a dup2() could overwrite the pipe.
 	 */
 	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
 	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
@@ -298,7 +305,7 @@ static int spawn(struct cw_child *c)
 		return -errno;
 	if (c->pid == 0)
 		cw_run_child(out_fd, parent, &c->config);
-	(void)setpgid(c->pid, c->pid); /* also here: parent or child may run first */
+	(void)setpgid(c->pid, c->pid); /* as in the child: either of the two may run first */
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);
 	if (r < 0) {
@@ -372,13 +379,13 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 	if (!pool)
 		return NULL;
 	for (struct cw_child *c = pool->list; c; c = c->next)
-		if (!c->is_reaped) /* otherwise another process may have the pid by now */
+		if (!c->is_reaped) /* after reaping, another process may have the pid */
 			kill_child(c);
 	while (pool->list) {
 		struct cw_child *c = pool->list;
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
-		/* If a child does not die, we leave it to init. */
+		/* We leave a child that does not die to init. */
 		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
 			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says that it has ended */
 		child_free(c);

@@ -4,9 +4,9 @@
  * all descriptors except its output pipe. The pool collects the output of the child, up to a limit
  * and before a deadline.
  *
- * We kill a child that does not end. Some children survive SIGKILL: they sleep uninterruptibly on a
- * dead file system, or their own child does. We abandon such a child: its caller gets the result at
- * once, and the pool reaps the child when it ends.
+ * We kill a child that does not end. Some children survive SIGKILL, because they or a child of
+ * theirs sleep uninterruptibly on a dead file system. We abandon such a child: its caller gets the
+ * result at once, and the pool reaps the child when it ends.
  *
  * Loop thread only; nothing blocks except cw_children_free().
  */
@@ -21,8 +21,8 @@ struct cw_children;
 struct cw_child;
 
 enum cw_child_end {
-	CW_CHILD_EXITED,    /* with status 0 */
-	CW_CHILD_CRASHED,   /* by a signal, or with another status */
+	CW_CHILD_EXITED,    /* exited with status 0 */
+	CW_CHILD_CRASHED,   /* ended by a signal, or with another status */
 	CW_CHILD_TIMED_OUT, /* we killed it at its deadline */
 	CW_CHILD_OVERFLOW,  /* we killed it because it wrote more than max_output */
 	CW_CHILD_ABANDONED, /* we killed it, but one of its processes survived */
@@ -31,12 +31,18 @@ enum cw_child_end {
 /* Runs in the child. Returns the exit status. out_fd is blocking. */
 typedef int (*cw_child_main_fn)(int out_fd, const void *arg);
 
-/* output: the output of the child, even after a failure. It is valid until the callback returns. */
+/*
+ * Receives the end of the child and its output, even after a failure. `output` is valid until the
+ * callback returns.
+ */
 typedef void (*cw_child_done_fn)(enum cw_child_end end, const char *output, size_t len, void *user);
 
 struct cw_child_config {
 	cw_child_main_fn main;
-	/* The caller may free it after cw_child_start(): the child has its own copy. */
+	/*
+	 * Argument of main. The child has its own copy, so the caller may free this one after
+	 * cw_child_start().
+	 */
 	const void *arg;
 	uint32_t deadline_ms;
 	size_t max_output;
@@ -46,28 +52,28 @@ struct cw_child_config {
 };
 
 /*
- * Limit of abandoned children per user. Each is a task of the daemon's unit, which may have 64
- * (TasksMax=). At the limit, callers start no further child for that user.
+ * Limit of abandoned children per user. Each of them is a task of the daemon's unit, which may have
+ * 64 tasks (TasksMax=). At the limit, callers start no further child for that user.
  */
 #define CW_CHILD_MAX_ABANDONED 2u
 
 int cw_children_new(struct event_base *base, struct cw_children **ret);
 /*
- * Kills and reaps all children, waits at most 200 ms for each, and frees the pool. Calls no
- * callback. pool may be NULL. Returns NULL.
+ * Kills and reaps all children, waits at most 200 ms for each, and frees the pool. No callback
+ * runs. pool may be NULL. Returns NULL.
  */
 struct cw_children *cw_children_free(struct cw_children *pool);
 
 /*
- * Starts a child. Returns 0 or -errno. The loop later calls the callback once; *ret_child is valid
- * until then.
+ * Starts a child. Returns 0 or -errno. After 0 the loop later calls the callback once; *ret_child
+ * is valid until then.
  */
 int cw_child_start(struct cw_children *pool, const struct cw_child_config *config,
 		   struct cw_child **ret_child);
-/* Kills the child. Its callback is not called. */
+/* Kills the child. Its callback does not run. */
 void cw_child_cancel(struct cw_child *child);
 
 /* Returns the number of abandoned children that still exist. */
 uint32_t cw_children_abandoned(const struct cw_children *pool);
-/* Returns how many of the abandoned children were started for this user. */
+/* Returns how many abandoned children still exist that were started for this user. */
 uint32_t cw_children_abandoned_of(const struct cw_children *pool, uid_t uid);

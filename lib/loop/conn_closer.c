@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child of the fork server closes the connections. It gets copies of their descriptors in one
- * message and confirms them with a byte. Then we close our own copies and our end of the socket.
- * The child sees the end of the socket and exits, so its copies are the last ones. With another
- * order our copies could be the last, and our close() could linger.
+ * message and confirms the message with a byte. Then we close our own copies and our end of the
+ * socket. The child sees the end of the socket and exits, so its copies are the last ones. In any
+ * other order our copies could be the last, and our close() could linger.
  *
  * We give connections to one child at a time. If that child does not confirm within TAKE_S, we kill
  * it and give its connections to another child.
@@ -32,20 +32,21 @@
 
 #define FREE_WAIT_MS 200
 /*
- * The most descriptors that one message holds (SCM_MAX_FD). With thousands in flight, the kernel
- * would make this process wait for its search for cycles of sockets.
+ * The most connections per message, which is the kernel's limit (SCM_MAX_FD). More in one go would
+ * be slow: with thousands of descriptors in flight, the kernel makes this process wait for its
+ * search for cycles of sockets.
  */
 #define BATCH 253
-/* The child must confirm the connections within this many seconds. */
+/* Seconds in which a child must confirm a message. */
 #define TAKE_S 3
 
 struct child {
 	struct cw_conn_closer *closer;
-	/* The running request for this child; NULL = the child exists, or this place is free. */
+	/* The running request for this child. NULL = the child exists, or this entry is free. */
 	struct cw_fork_request *request;
-	int fd, pidfd; /* fd = -1 tells the child to end */
+	int fd, pidfd; /* fd = -1: we have closed it, and the child ends */
 	struct event *taken, *ended;
-	unsigned n; /* connections that the child has not confirmed */
+	unsigned n; /* connections that we sent and the child has not confirmed */
 	int fds[BATCH];
 };
 
@@ -54,8 +55,8 @@ struct cw_conn_closer {
 	struct cw_fork_server *forks;
 	struct event *timer;
 	/*
-	 * This list of connections has no limit of its own. Each entry is a descriptor of this
-	 * process, and listeners pause before those run out.
+	 * The waiting connections. Their list needs no limit of its own: each entry is a descriptor
+	 * of this process, and listeners pause before those run out.
 	 */
 	int *fds;
 	size_t n, cap;
@@ -120,11 +121,14 @@ static void wait_for_child(struct cw_conn_closer *c, int fd)
 {
 	if (grow(c))
 		c->fds[c->n++] = fd;
-	else /* we leave the connection open, because a blocking close() would be worse */
+	else /* leave the connection open: a blocking close() would be worse */
 		log_err("a connection cannot be closed: out of memory");
 }
 
-/* Gives no more connections to the child. If it did not confirm some, they go to another child. */
+/*
+ * Gives no more connections to the child. Connections that it has not confirmed go to another
+ * child.
+ */
 static void end_giving(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -168,10 +172,13 @@ static void on_taken(evutil_socket_t fd, short what, void *arg)
 		for (; child->n > 0; child->n--)
 			(void)close(child->fds[child->n - 1]); /* the child has the last copy */
 	end_giving(child);
-	release(child->closer); /* now gives away connections that came meanwhile */
+	release(child->closer); /* gives away the connections that came in between */
 }
 
-/* Sends the newest connections to the child, at most BATCH. The child gets all of these or none. */
+/*
+ * Sends the newest connections to the child, at most BATCH. The child gets all connections of the
+ * message or none.
+ */
 static int give(struct child *child)
 {
 	struct cw_conn_closer *c = child->closer;
@@ -220,7 +227,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 	if (r == 0 && child->closer->n)
 		r = give(child);
 	if (r < 0)
-		free_place(child); /* the child sees that its socket is closed */
+		free_place(child); /* the child sees its socket close and ends */
 }
 
 static struct child *free_child(struct cw_conn_closer *c)
@@ -296,7 +303,10 @@ int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 
 /* ---- the end ---- */
 
-/* Runs in the last child. After a bare clone it may only make calls that are async-signal-safe. */
+/*
+ * Runs in the last child, which is a bare clone. Only calls that are async-signal-safe are allowed
+ * here.
+ */
 static void run_last_child(const int go[2])
 {
 	char c;
@@ -308,8 +318,8 @@ static void run_last_child(const int go[2])
 }
 
 /*
- * Closes the last connections. The loop has ended, so we cannot use the fork server. A fork of this
- * process, which has copies of the connections, closes them.
+ * Closes the last connections. The loop has ended, so we cannot use the fork server. We fork this
+ * process. The fork has copies of the connections and closes them by its exit.
  */
 static void release_last(struct cw_conn_closer *c)
 {
@@ -325,7 +335,7 @@ static void release_last(struct cw_conn_closer *c)
 	for (; pid > 0 && c->n > 0; c->n--)
 		(void)close(c->fds[c->n - 1]); /* the child has the last copy */
 	(void)close(go[0]);
-	(void)close(go[1]); /* this ends the child */
+	(void)close(go[1]); /* the child sees the end of the pipe and exits */
 	if (pid < 0)
 		return;
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);

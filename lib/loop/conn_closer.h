@@ -2,9 +2,9 @@
 /*
  * Closes untrusted connections on UNIX sockets. A client can put descriptors into its connection.
  * When the last process closes the connection, the kernel closes those descriptors in that process.
- * Some block as long as their owner likes, for example a TCP socket with SO_LINGER whose peer does
- * not read. At the end of a process such a close does not linger. So a child closes each connection
- * that holds descriptors.
+ * Some of these closes block as long as the client likes. An example is a TCP socket with SO_LINGER
+ * whose peer does not read. Such a close does not block when it is part of a process's end. A child
+ * therefore closes each connection that holds descriptors, by its exit.
  *
  * We must not read the descriptors out of the connection either: see cw_unix_recv_bytes().
  *
@@ -19,14 +19,16 @@ struct cw_fork_server;
 struct event_base;
 
 /*
- * We collect connections for this many ms and give them to one child. A flood of connections thus
- * does not become a flood of forks.
+ * We collect connections for this many ms and give them all to one child. A flood of connections
+ * therefore causes few forks.
  */
 #define CW_CONN_CLOSER_EVERY_MS 20
-/* Limit of children. More than one exists only if a close hangs even at the end of a process. */
+/* Limit of children. There is more than one only if a close hangs even at the end of a process. */
 #define CW_CONN_CLOSER_CHILDREN 8u
 
-/* The job for the fork server: runs in a child. fd is its end of the pair of sockets. */
+/*
+ * Closes connections in a child of the fork server. fd is the child's end of the pair of sockets.
+ */
 int cw_conn_closer_child(int fd);
 
 /*
@@ -45,8 +47,8 @@ struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c);
  */
 void cw_conn_closer_close(struct cw_conn_closer *c, int fd);
 /*
- * The number of connections that wait for a child now, and of all connections that ever waited for
- * one.
+ * Return the number of connections that wait for a child now, and of all connections that ever
+ * waited.
  */
 uint32_t cw_conn_closer_waiting(const struct cw_conn_closer *c);
 uint64_t cw_conn_closer_total(const struct cw_conn_closer *c);

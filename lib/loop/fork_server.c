@@ -4,10 +4,10 @@
  * carries one end of another pair, for the child. The server forks and answers with the pidfd of
  * the child. The server keeps no other state.
  *
- * A new server first sends a packet without a request: from then on it serves. A server is lost if
- * it has ended, sends nonsense, or is silent while requests wait. We kill and replace it, and send
- * its requests once more. If servers fail before they serve, we wait longer before each start, and
- * sometimes fork instead of executing the program.
+ * A new server first sends a packet without a request; from then on it serves. A server is lost if
+ * it has ended, sends nonsense, or is silent while requests wait. We kill and replace a lost
+ * server, and send its requests once more. If servers fail before they serve, we wait longer before
+ * each start, and sometimes fork instead of executing the program.
  */
 #include "loop/fork_server.h"
 
@@ -40,31 +40,36 @@
 #define CLONE_PIDFD 0x1000 /* Linux 5.2 */
 #endif
 
-/* The server's name in ps, at most 15 characters. */
+/* The server's name in ps. The kernel allows 15 characters. */
 #define NAME "collwatchd-fork"
 /*
- * The server's end of the pair: the first number above stdin, stdout and stderr, which
- * are /dev/null.
+ * Number of the server's end of the pair: the first above stdin, stdout and stderr, which are
+ * /dev/null.
  */
 #define CONTROL_FD 3
 /*
- * Deadline of an answer. A fork takes a fraction of a millisecond. This much time passes only if
- * the server is stopped, or if the machine has hundreds of runnable tasks.
+ * Deadline of an answer. A fork takes a fraction of a millisecond. A server misses this deadline
+ * only if it is stopped, or if the machine has hundreds of runnable tasks.
  */
 #define ANSWER_MS 3000
-/* Deadline of the first packet, which the server sends after the loader has done its work. */
+/*
+ * Deadline of a new server's first packet. The server sends it after the loader has done its work.
+ */
 #define START_MS 10000
-/* If a server lived less than SHORT_LIFE_NS, we replace it only after PAUSE_MS. */
+/*
+ * We replace a server that lived less than SHORT_LIFE_NS only after PAUSE_MS. Otherwise a server
+ * that crashes at once would cost the daemon a start after the other.
+ */
 #define SHORT_LIFE_NS (10 * CW_NS_PER_S)
 #define PAUSE_MS 1000
-/* The longest pause. It doubles after each server that never served. */
+/* The longest pause between two starts. The pause doubles after each server that never served. */
 #define MAX_PAUSE_MS 60000
 /*
- * After this many servers in a row that never served, we fork one server instead of executing it.
- * Then we execute again.
+ * After this many executed servers in a row that never served, we fork one server. After that fork
+ * we execute again.
  */
 #define TRIES 2
-/* A request fails if this many servers were lost while it waited. */
+/* A request fails if we lost this many servers while it waited. */
 #define MAX_ATTEMPTS 2
 #define ANSWERS_PER_ITERATION 16
 #define FREE_WAIT_MS 200
@@ -75,18 +80,18 @@ struct request_packet {
 	uint32_t reserved;
 };
 
-/* An answer of the server. Its first packet has id 0: the server is ready. */
+/* An answer of the server. Its first packet has id 0, which means that the server is ready. */
 struct answer_packet {
 	uint64_t id;
-	int32_t error; /* 0 = the packet carries the pidfd; else an errno */
+	int32_t error; /* 0 = success, and the packet carries the pidfd; else an errno */
 	uint32_t reserved;
 };
 
-/* A server process that we have not reaped yet, whether current or lost. */
+/* A server process that we have not reaped yet. It is the current server or a lost one. */
 struct process {
 	struct cw_fork_server *owner;
 	pid_t pid;
-	int pidfd, fd; /* fd = -1: the server is lost */
+	int pidfd, fd; /* fd = -1: we have lost the server */
 	struct event *answer, *ended;
 	bool has_served;
 	int64_t started_ns;
@@ -95,10 +100,10 @@ struct process {
 
 struct cw_fork_request {
 	struct cw_fork_server *server;
-	uint64_t id; /* 0 = we have not sent the request */
+	uint64_t id; /* 0 = not sent yet */
 	uint32_t job;
 	unsigned attempts;
-	int fd, child_fd; /* child_fd = -1: we have sent the child's end */
+	int fd, child_fd; /* child_fd = -1: we have sent the child's end to the server */
 	cw_forked_fn fn;
 	void *user;
 	struct cw_fork_request *prev, *next;
@@ -112,8 +117,8 @@ struct cw_fork_server {
 	unsigned n_requests;
 	uint64_t last_id, lost;
 	unsigned failures;      /* number of servers in a row that never served */
-	uint32_t pause_ms;      /* pause before the next start, after a server that never served */
-	struct event *deadline; /* timer for the next answer */
+	uint32_t pause_ms;      /* pause before the next start, if servers never served */
+	struct event *deadline; /* timer for the deadline of the next answer */
 	struct event *restart;
 };
 
@@ -121,12 +126,12 @@ struct cw_fork_server {
 
 static void on_sigchld(int sig)
 {
-	/* The handler only interrupts ppoll(). */
+	/* The handler does nothing but interrupt ppoll(). */
 }
 
 /*
- * Sets the server's signals. We unblock SIGCHLD only in ppoll(). The server ignores the signals
- * that end the daemon, because it ends when the daemon does.
+ * Sets the server's signals. Only ppoll() unblocks SIGCHLD, so no SIGCHLD is lost. The server
+ * ignores the signals that end the daemon, because it ends when the daemon ends.
  */
 static void set_signals(sigset_t *ret_waiting)
 {
@@ -167,7 +172,7 @@ static int keep_only(int fd)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), last = 2;
 
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* above CONTROL_FD */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* a number above CONTROL_FD */
 	if (fd < 0 || null_fd < 0)
 		return -errno;
 #ifdef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */
@@ -188,8 +193,8 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	long pid;
 
 	/*
-	 * Like fork(), but also returns the pidfd. Only this server can reap the child, so the
-	 * child's pid stays its own.
+	 * Like fork(), but also gives the pidfd. Only this server can reap the child, so no other
+	 * process gets the child's pid before.
 	 */
 	pid = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
 	if (pid == 0) {
@@ -200,8 +205,8 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	if (pid < 0)
 		answer.error = errno;
 	/*
-	 * We close fd before we answer, so that the daemon and the child hold the last copies. The
-	 * process that closes the last copy of a socket also closes all descriptors inside it.
+	 * Close fd before we answer. The process that closes the last copy of a socket also closes
+	 * all descriptors inside it, which may block. That process must be the daemon or the child.
 	 */
 	(void)close(fd);
 	if (cw_unix_send_fd(CONTROL_FD, &answer, sizeof(answer), pidfd) != sizeof(answer))
@@ -274,8 +279,8 @@ int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
 /* ---- starting a server ---- */
 
 /*
- * Executes the server. posix_spawn() copies no page tables, but we wait until the other process has
- * memory of its own.
+ * Executes the server. posix_spawn() copies no page tables. It makes us wait until the new process
+ * has memory of its own.
  */
 static pid_t spawn(const char *program, int fd)
 {
@@ -290,18 +295,18 @@ static pid_t spawn(const char *program, int fd)
 	if (posix_spawnattr_init(&attr) != 0)
 		return -ENOMEM;
 	if (posix_spawn_file_actions_init(&actions) != 0) {
-		(void)posix_spawnattr_destroy(&attr); /* this cannot fail */
+		(void)posix_spawnattr_destroy(&attr); /* cannot fail */
 		return -ENOMEM;
 	}
 	/*
-	 * The server has a session of its own, so that signals of a terminal reach only the daemon.
+	 * The server gets a session of its own. Signals from a terminal then reach only the daemon.
 	 */
 	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 	(void)posix_spawnattr_setsigmask(&attr, &none);
 	r = posix_spawn_file_actions_adddup2(&actions, fd, CONTROL_FD);
 	if (r == 0)
 		r = posix_spawn(&pid, program, &actions, &attr, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions); /* neither of these two can fail */
+	(void)posix_spawn_file_actions_destroy(&actions); /* neither of the two calls can fail */
 	(void)posix_spawnattr_destroy(&attr);
 	return r == 0 ? pid : -r;
 }
@@ -319,13 +324,13 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 
 static void kill_process(const struct process *p)
 {
-	/* Fails if the process is dead. */
+	/* pidfd_send_signal() fails if the process is dead. */
 	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u);
 }
 
 /*
- * Returns the CPU time of a process and its reaped children, in seconds; 0 = unknown. Reading its
- * /proc file waits for no process.
+ * Returns the CPU time of a process and its reaped children, in seconds; 0 = unknown. A read of its
+ * /proc file waits for no other process.
  */
 static double cpu_s(pid_t pid)
 {
@@ -341,7 +346,10 @@ static double cpu_s(pid_t pid)
 		return 0;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	/* The field utime, in ticks, is the twelfth after the name. */
+	/*
+	 * The field utime, in ticks, is the twelfth after the name. stime, cutime and cstime
+	 * follow.
+	 */
 	for (unsigned i = 0; p && i < 12; i++)
 		p = strchr(p + 1, ' ');
 	for (unsigned i = 0; p && i < 4; i++)
@@ -380,7 +388,7 @@ static int watch_process(struct process *p)
 	return 0;
 }
 
-/* Starts a server and makes it the current one. Returns 0 or -errno. */
+/* Starts a server and makes it the current server. Returns 0 or -errno. */
 static int start_process(struct cw_fork_server *s)
 {
 	_cleanup_(closep) int server_fd = -1;
@@ -410,7 +418,10 @@ static int start_process(struct cw_fork_server *s)
 		return 0;
 	}
 	if (p->pid > 0) {
-		/* Safe: we have not reaped it, so no other process has its pid. */
+		/*
+		 * The kill is safe: we have not reaped the process, so no other process has its
+		 * pid.
+		 */
 		(void)kill(p->pid, SIGKILL);
 		(void)waitpid(p->pid, NULL, 0);
 	}
@@ -439,12 +450,12 @@ static void report(struct cw_fork_request *q, int r, int pidfd)
 	fn(r, fd, pidfd, user);
 }
 
-/* Fails all requests that have lost at least min_attempts servers. */
+/* Fails all requests for which we lost at least min_attempts servers. */
 static void fail_requests(struct cw_fork_server *s, unsigned min_attempts)
 {
 	struct cw_fork_request *q;
 
-	/* We start at the head each time, because a callback may add and cancel requests. */
+	/* Start at the head each time, because a callback may add and cancel requests. */
 	for (;;) {
 		DL_FOREACH (s->requests, q)
 			if (q->attempts >= min_attempts)
@@ -480,7 +491,9 @@ static void set_deadline(struct cw_fork_server *s)
 		log_err("fork server: no timer");
 }
 
-/* Sends as many requests as the socket takes. The next answer triggers the others. */
+/*
+ * Sends as many requests as the socket takes. The next answer triggers the sending of the others.
+ */
 static void send_requests(struct cw_fork_server *s)
 {
 	struct cw_fork_request *q;
@@ -494,7 +507,7 @@ static void send_requests(struct cw_fork_server *s)
 			continue;
 		if (cw_unix_send_fd(s->current->fd, &packet, sizeof(packet), q->child_fd) !=
 		    sizeof(packet))
-			return; /* if the server has ended, its events report it */
+			return; /* if the server has ended, its events report that */
 		q->id = ++s->last_id;
 		closep(&q->child_fd);
 		q->child_fd = -1;
@@ -512,8 +525,8 @@ static void start_again(struct cw_fork_server *s, uint32_t ms)
 }
 
 /*
- * Called when the last server never served, or could not start. Starts the next one after a pause,
- * and fails the requests.
+ * Handles a server that never served or did not start. Fails the requests, and starts the next
+ * server after a pause.
  */
 static void start_later(struct cw_fork_server *s)
 {
@@ -591,7 +604,7 @@ static struct cw_fork_request *find_request(const struct cw_fork_server *s, uint
 	return NULL;
 }
 
-/* Handles one answer. Returns false if it is nonsense. Takes ownership of pidfd. */
+/* Handles one answer. Returns false if the answer is nonsense. Takes ownership of pidfd. */
 static bool take_answer(struct process *p, const struct answer_packet *answer, int pidfd)
 {
 	_cleanup_(closep) int fd = pidfd;
@@ -609,12 +622,13 @@ static bool take_answer(struct process *p, const struct answer_packet *answer, i
 	q = find_request(s, answer->id);
 	if (q)
 		report(q, -answer->error, answer->error ? -1 : steal_fd(&fd));
-	return true; /* q is NULL if the caller has cancelled it; its child sees a closed socket */
+	/* Q is NULL if the caller has cancelled the request; its child sees a closed socket. */
+	return true;
 }
 
 /*
- * Reads and handles one answer. Returns 1 if it did, 0 if there is none, -errno if the server is
- * lost.
+ * Reads and handles one answer. Returns 1 if there was an answer, 0 if there is none, -errno if the
+ * server is lost.
  */
 static int read_answer(struct process *p)
 {
@@ -624,7 +638,7 @@ static int read_answer(struct process *p)
 
 	if (n == -EAGAIN)
 		return 0;
-	/* We had no number for the pidfd; the child ends when its socket closes. */
+	/* This process had no free number for the pidfd. The child ends when its socket closes. */
 	if (n == -EMFILE) {
 		answer.error = EMFILE;
 		n = sizeof(answer);
@@ -656,7 +670,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	int r = p ? read_answer(p) : 1;
 
 	if (r > 0)
-		set_deadline(s); /* the answer was there, but this process was late */
+		set_deadline(s); /* the answer was in time, but this process was late */
 	else
 		lose(p, r == 0 ? "does not answer" : "has ended");
 }

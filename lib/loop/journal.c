@@ -11,8 +11,8 @@
 #include "common/cleanup.h"
 
 /*
- * The largest entry: enough for a log line with all its fields. A longer datagram would need a
- * memfd.
+ * The largest entry that we send, which is enough for a log line with all its fields. A longer
+ * datagram would need a memfd.
  */
 #define ENTRY_MAX_BYTES 65536u
 
@@ -31,8 +31,8 @@ static int append(struct entry *e, const void *bytes, size_t len)
 }
 
 /*
- * Appends "NAME=value\n". If the value has several lines, appends "NAME\n", the length of the value
- * as a 64-bit number, the value, and "\n".
+ * Appends "NAME=value\n". A value with several lines needs another form: "NAME\n", the length of
+ * the value as a 64-bit number, the value, and "\n".
  */
 static int append_field(struct entry *e, const char *field, size_t len)
 {

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 
 /*
- * If reading a record takes the time t, we read it again after at least COST_FACTOR × t. For many
+ * We read a record again after at least COST_FACTOR times the duration of its last read. With many
  * records the factor rises, so that all reads together take at most a quarter of a core.
  */
 #define COST_FACTOR 100

@@ -23,8 +23,8 @@
 #define MAX_FDS 2u
 #define SEND_LIMIT_MS 50
 /*
- * The longest wait for start, reload and stop. These are rare, and if the manager misses one of
- * them, it kills the daemon.
+ * The longest wait for the reports of start, reload and stop. These are rare, but if the manager
+ * misses one of them, it kills the daemon.
  */
 #define PHASE_LIMIT_MS 1000
 #define SILENCE_NS (10 * CW_NS_PER_S)
@@ -48,9 +48,10 @@ static int manager_address(struct sockaddr_un *ret, socklen_t *ret_len)
 }
 
 /*
- * limit_ms: how long we wait for a manager that does not read; 0 = not at all. After such a
- * time-out we send nothing to the manager for SILENCE_NS by `clock`; NULL = always send. Ranks
- * store their descriptors one by one, a thousand at a time, and must not each wait.
+ * How long we wait for a manager that does not read. limit_ms = 0: we do not wait. After such a
+ * time-out we send nothing to the manager for SILENCE_NS of `clock`. clock = NULL: we always send.
+ * The ranks' descriptors need this silence: we store them one by one, a thousand at a time, and
+ * must not wait for each.
  */
 struct patience {
 	unsigned limit_ms;
@@ -107,8 +108,8 @@ static int send_to_manager(struct patience patience, const char *text, const int
 }
 
 /*
- * Sends a text to the manager. This fails only if there is no manager or it does not read. We can
- * then do nothing.
+ * Sends a text to the manager. We ignore failure, because it means that there is no manager or that
+ * the manager does not read.
  */
 static void say(const char *text, unsigned limit_ms)
 {
@@ -147,7 +148,10 @@ void cw_notify_status(const char *status)
 	say_status("", status, 0);
 }
 
-/* True if the manager set the variables for this process. They may also come from a parent. */
+/*
+ * Returns whether the manager set its variables for this process. A parent may have received them
+ * and passed them on.
+ */
 static bool is_for_us(const char *pid_name)
 {
 	const char *text = getenv(pid_name);
@@ -163,7 +167,7 @@ int64_t cw_notify_watchdog_ns(void)
 
 	if (!text || cw_parse_u64(text, 1, INT64_MAX / 1000, &usec) < 0)
 		return 0;
-	/* Without WATCHDOG_PID the setting is valid for all processes. */
+	/* Without WATCHDOG_PID the watchdog applies to every process that has the variables. */
 	if (getenv("WATCHDOG_PID") && !is_for_us("WATCHDOG_PID"))
 		return 0;
 	return (int64_t)usec * 1000;
@@ -175,8 +179,8 @@ void cw_notify_alive(void)
 }
 
 /*
- * Sets CLOEXEC on the passed descriptors and returns their number. Returns 0 if there is no
- * manager, or if its variables are invalid.
+ * Sets CLOEXEC on the descriptors that the manager passed, and returns their number. Returns 0 if
+ * there is no manager, or if its variables are invalid.
  */
 static unsigned passed(void)
 {
@@ -192,7 +196,7 @@ static unsigned passed(void)
 	return (unsigned)n;
 }
 
-/* Returns the next name of the list. Colons separate the names, and no name contains a colon. */
+/* Returns the next name of the list. A colon separates two names. */
 static const char *next_name(const char **names, size_t *ret_len)
 {
 	const char *name = *names;
@@ -261,8 +265,8 @@ int cw_notify_store_fds(const struct cw_clock *clock, const char *name, const in
 	char text[256];
 
 	/*
-	 * A pidfd hangs up when its process is reaped. We need it most at that moment, so with
-	 * FDPOLL=0 the manager keeps it.
+	 * A pidfd hangs up when its process is reaped. By default the manager would then drop the
+	 * pidfd, just when we need it most. With FDPOLL=0 the manager keeps it.
 	 */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	return send_to_manager((struct patience){ SEND_LIMIT_MS, clock }, text, fds, n);

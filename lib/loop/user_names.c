@@ -10,13 +10,13 @@
 #include "common/account.h"
 #include "loop/children.h"
 
-/* Deadline of a child, in ms. It is longer than CW_ACCOUNT_MS. */
+/* Deadline of a child, in ms. It must be longer than CW_ACCOUNT_MS. */
 #define LOOK_UP_MS 10000
-/* Limit of parallel look-ups. If the service hangs, it holds up at most this many children. */
+/* Limit of parallel look-ups. A service that hangs holds up at most this many children. */
 #define MAX_LOOK_UPS 2u
 
 struct entry {
-	struct cw_user_names *owner; /* NULL = the place is free */
+	struct cw_user_names *owner; /* NULL = this entry is free */
 	uint32_t uid;
 	int64_t asked_ns, known_ns;
 	bool is_known;
@@ -36,8 +36,8 @@ struct question {
 };
 
 /*
- * Looks up one name. Runs in the child. cw_account_user() starts a child of its own for the name
- * service: common/account.h.
+ * Looks up one name in the child. For the name service, cw_account_user() starts a child of its
+ * own: see common/account.h.
  */
 static int look_up(int out_fd, const void *arg)
 {
@@ -85,7 +85,8 @@ static void start(struct cw_user_names *names, struct entry *e)
 	for (size_t i = 0; i < CW_USER_NAMES_MAX; i++)
 		n += names->entries[i].child != NULL;
 	if (n < MAX_LOOK_UPS)
-		(void)cw_child_start(names->children, &config, &e->child); /* else next time */
+		/* After an error the next call tries again. */
+		(void)cw_child_start(names->children, &config, &e->child);
 }
 
 static struct entry *find(struct cw_user_names *names, uint32_t uid)
@@ -97,7 +98,7 @@ static struct entry *find(struct cw_user_names *names, uint32_t uid)
 }
 
 /*
- * Takes a free entry, or else the entry with the oldest query. Skips entries with a running
+ * Returns a free entry, or else the entry with the oldest query. Skips entries with a running
  * look-up.
  */
 static struct entry *make(struct cw_user_names *names, uint32_t uid)
@@ -113,8 +114,8 @@ static struct entry *make(struct cw_user_names *names, uint32_t uid)
 			oldest = e;
 	}
 	/*
-	 * At most MAX_LOOK_UPS entries have a child. This is less than CW_USER_NAMES_MAX, so we
-	 * always find an entry.
+	 * An entry exists, because fewer entries than CW_USER_NAMES_MAX have a child: at most
+	 * MAX_LOOK_UPS.
 	 */
 	*oldest = (struct entry){ .owner = names, .uid = uid };
 	return oldest;

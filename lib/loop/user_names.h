@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of the machine's users. Names may come over the network (LDAP, a domain) from services
- * that hang. So a short-lived child looks them up, as in common/account.h. The first call returns
- * NULL, and a later call returns the name.
+ * that hang. A short-lived child therefore looks up each name, as in common/account.h. While it
+ * runs, we return NULL; a later call returns the name.
  *
  * Loop thread only; nothing blocks.
  */
@@ -16,18 +16,18 @@
 struct event_base;
 struct cw_user_names;
 
-/* Size of the cache. A new entry replaces the entry with the oldest query. */
+/* Size of the cache. A new user replaces the entry with the oldest query. */
 #define CW_USER_NAMES_MAX 64u
-/* A name is valid for this time. If a user has no name, we also keep that result so long. */
+/* A name is valid for this time. The fact that a user has no name is valid for the same time. */
 #define CW_USER_NAME_NS (3600 * CW_NS_PER_S)
 
-/* Runs in the child; has the contract of cw_account_user(). */
+/* Looks up a name in the child, with the contract of cw_account_user(). */
 typedef int (*cw_user_look_up_fn)(uid_t uid, char *buf);
 
 struct cw_user_names_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	cw_user_look_up_fn look_up; /* NULL = the system's function */
+	cw_user_look_up_fn look_up; /* for tests; NULL = cw_account_user() */
 };
 
 /* Returns 0 or -errno. */
@@ -36,7 +36,7 @@ int cw_user_names_new(const struct cw_user_names_config *config, struct cw_user_
 struct cw_user_names *cw_user_names_free(struct cw_user_names *names);
 
 /*
- * Returns the user's name, borrowed until the next call. Returns NULL if the user has none, or if
- * the look-up is still running or timed out.
+ * Returns the user's name, borrowed until the next call. Returns NULL if the user has no name, or
+ * if the look-up is still running or timed out.
  */
 const char *cw_user_names_get(struct cw_user_names *names, uint32_t uid);
