@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the ranks one by one in the arena and counts the size of each part before adding it. The
- * first pass adds members with pending ops, the second adds quiet ones while the frame has room.
- * All times become ages relative to one moment.
+ * Makes the ranks one by one in the arena. We count the size of each part before we add it. The
+ * first pass adds members with pending ops. The second pass adds quiet members while the frame has
+ * room. All times become ages relative to one moment.
  */
 #include "digest/digest.h"
 
@@ -16,13 +16,16 @@
 #include "proto/frame.h"
 #include "record/pod.h"
 
-/* An agent beats every second. If its last beat is older than this, the agent is not running. */
+/*
+ * An agent writes a beat into the record every second. If the last beat is older than this limit,
+ * the agent is not running.
+ */
 #define BEAT_LIMIT_NS (5 * CW_NS_PER_S)
-/* If a rank's launcher ended this recently, the rank is about to end, too. */
+/* A rank whose launcher ended within this time is about to end, too. */
 #define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
 
 /*
- * We fill a frame up to this limit, and estimate each part of a digest by its largest size on the
+ * We fill a frame up to this limit. For each part of a digest we assume its largest size on the
  * wire. Varints of 64 bits take 10 bytes; an op has 18 fields.
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
@@ -51,13 +54,13 @@ static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_r
 {
 	struct cw_msg_op copy = cw_ages_of_op(op, p->now_ns);
 
-	copy.stack = 0; /* this number is valid in the record only; windows carry the texts */
+	copy.stack = 0; /* the number is valid only in the record; windows carry the texts */
 	return cw_arena_memdup(m->arena, &copy, 1, sizeof(copy));
 }
 
 /* ---- a member ---- */
 
-/* An unreadable record has no checkpoints. */
+/* A record that we cannot read yields no checkpoints. */
 static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
 			   const struct cw_record_comm *comm)
 {
@@ -73,10 +76,13 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
 
 /*
  * A difference between ranks shows in the next checkpoint, after at most eight calls. If a
- * communicator takes longer than SELDOM_NS for them, we also send the hash after each call.
+ * communicator takes longer than SELDOM_NS for eight calls, we also send the hash after each call.
  */
 #define SELDOM_NS CW_NS_PER_S
-/* We send these hashes for this long after the last call. By then the alert has been sent. */
+/*
+ * We send the hash after each call for this long after the last call. By then the leader has sent
+ * the alert.
+ */
 #define LAST_HASHES_NS (15 * CW_NS_PER_S)
 
 static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
@@ -130,7 +136,7 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		.interval_ns = cw_sampler_interval_ns(t),
 		.last_error = cw_arena_strdup(m->arena, e->last_error),
 	};
-	/* The sampler read the track's counters and its ops together, so they match. */
+	/* The sampler read these counters and the ops together, so they match. */
 	out->coll_entered = t->last.coll_entered;
 	out->coll_returned = t->last.coll_returned;
 	out->coll_reached = t->last.coll_reached;
@@ -232,9 +238,9 @@ static int32_t device_of(const struct cw_digest_rank *p)
 }
 
 /*
- * If a rank enters NCCL calls, it makes progress even without CPU time. With blocking
- * synchronisation, waiting for a GPU takes no CPU time. Otherwise the rank's patience would run out
- * before it stalls at all.
+ * Adds the age of the process's last activity on the host. A call into NCCL counts as activity even
+ * without CPU time. With blocking synchronisation, a rank that waits for a GPU uses no CPU time.
+ * Without this rule we would report such a rank as stalled too early.
  */
 static void add_host_activity(const struct cw_digest_rank *p, struct cw_msg_rank *out)
 {
@@ -276,13 +282,13 @@ static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, 
 		return 0;
 	cw_nonfinite_input_format(p->nonfinite_input, out->rank, text, sizeof(text));
 	out->nonfinite_input_age_ns = cw_age_ns(p->now_ns, p->nonfinite_input->seen_ns);
-	(void)takes(m, INPUT_TEXT_BYTES); /* sent regardless of the budget, like the rank itself */
+	(void)takes(m, INPUT_TEXT_BYTES); /* we always send this text, like the rank itself */
 	out->nonfinite_input = cw_arena_strdup(m->arena, text);
 	return out->nonfinite_input ? 0 : -ENOMEM;
 }
 
 /*
- * Adds the pod's names. We always send them, like the rank itself. Few jobs are in pods, so we
+ * Adds the pod's names. We always send the names, like the rank itself. Few jobs are in pods, so we
  * count the actual bytes.
  */
 static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
@@ -305,7 +311,7 @@ static int add_timeout_source(struct maker *m, const struct cw_rec_header *h,
 	const char *source = cw_record_job_timeout_source(h);
 
 	out->job_timeout_source = cw_arena_strdup(m->arena, source);
-	(void)takes(m, strlen(source)); /* sent regardless of the budget, like the rank itself */
+	(void)takes(m, strlen(source)); /* we always send this text, like the rank itself */
 	return out->job_timeout_source ? 0 : -ENOMEM;
 }
 
@@ -362,7 +368,10 @@ static bool is_own_end(const struct cw_digest_rank *p)
 	       p->end_by == CW_END_BY_KERNEL;
 }
 
-/* Judges all deaths together, because only a comparison with the other deaths shows a shutdown. */
+/*
+ * Marks the deaths that belong to a shutdown. We judge all deaths together, because only their
+ * comparison shows a shutdown.
+ */
 static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source,
 			  const struct process_ranks *of, struct cw_msg_rank *ranks)
 {
@@ -385,7 +394,8 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 
 /*
  * Gives each process its range of ranks in the digest, and returns the number of ranks. Receivers
- * refuse a digest with more ranks than the limit. A process past the limit counts as one rank.
+ * refuse a digest with more ranks than CW_MSG_MAX_RANKS. A process beyond this limit counts as one
+ * rank.
  */
 static uint32_t share_out(const struct cw_digest_source *source, struct process_ranks *of)
 {
@@ -407,7 +417,8 @@ static int make_ranks_of(struct maker *m, const struct process_ranks *of, struct
 	int r = 0;
 
 	for (uint32_t k = 0; k < of->n && r == 0; k++) {
-		(void)takes(m, RANK_BYTES); /* we never omit a rank, although 4,096 do not fit */
+		/* We never omit a rank, although 4,096 ranks do not fit. */
+		(void)takes(m, RANK_BYTES);
 		r = make_rank(m, of, k, &ranks[of->first + k]);
 	}
 	return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A track follows one entry of the record, by index and generation. Deriving the state from the ops
- * is expensive, so we do it only if a counter has moved or an op is pending. The rhythm is the
- * median of the last intervals between completions.
+ * A track follows one entry of the record, by index and generation. It is expensive to derive the
+ * state from the ops, so we do it only if a counter has moved or an op is pending. The rhythm is
+ * the median of the last intervals between completions.
  */
 #include "digest/sampler.h"
 
@@ -51,7 +51,7 @@ static struct cw_track *track_of(struct cw_sampler *s, const struct cw_record_co
 	}
 	t = &s->tracks[s->n++];
 	if (s->sampled_ns)
-		s->host_ns = now_ns; /* the process made a communicator */
+		s->host_ns = now_ns; /* the process has made a communicator */
 	*t = (struct cw_track){ .index = comm->index,
 				.generation = comm->entry.generation,
 				.progress_ns = now_ns };
@@ -76,8 +76,8 @@ static struct cw_track_counters counters_of(const struct cw_rec_comm *e,
 }
 
 /*
- * Returns whether the state derived from the ops may have changed. The device may complete a
- * pending op without any host counter moving.
+ * Returns whether the state that we derive from the ops may have changed. The device may complete a
+ * pending op although no host counter moves.
  */
 static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
 {
@@ -86,7 +86,10 @@ static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
 	       t->last.state != e->state;
 }
 
-/* Counts completions on the device if they are visible, and otherwise returns of the host calls. */
+/*
+ * Returns the number of completions on the device if they are visible, and otherwise the number of
+ * host calls that returned.
+ */
 static uint64_t done_of(const struct cw_track *t, const struct cw_rec_comm *e)
 {
 	if (e->coll_entered == 0)
@@ -104,7 +107,7 @@ static void update_rhythm(struct cw_track *t, const struct cw_rec_comm *e, int64
 				(uint64_t)(now_ns - t->done_ns) / (done - t->done);
 		t->done_ns = now_ns;
 	}
-	t->done = done; /* `done` may step back when completion becomes visible late */
+	t->done = done; /* `done` may decrease when completions become visible late */
 }
 
 static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, int64_t now_ns)
@@ -116,8 +119,8 @@ static void add_commit(struct cw_track *t, const struct cw_checkpoint *point, in
 }
 
 /*
- * Follows the hash call by call from the last known point. If calls come too fast or from graphs,
- * we continue from the next hash that two samples share.
+ * Follows the hash call by call from the last known point. If calls are too fast for the samples,
+ * or come from graphs, we continue from the next hash that two samples share.
  */
 static int follow_hash(struct cw_track *t, const struct cw_record *record,
 		       const struct cw_record_comm *comm, int64_t now_ns)
@@ -212,7 +215,7 @@ int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t no
 		int err = sample_comm(s, record, &comms[i], now_ns);
 
 		if (err < 0)
-			r = err; /* the other tracks are still useful */
+			r = err; /* go on, because the other tracks are still useful */
 	}
 	forget_unseen(s);
 	s->sampled_ns = now_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the windows before reading them, and divides the reply's capacity among them. An
- * unreadable window stays in the reply, but empty. That tells the leader more than no window.
+ * Counts the windows before it reads them, and divides the reply's capacity among them. A window
+ * that we cannot read stays in the reply, but empty. An empty window shows the leader that the
+ * communicator exists.
  */
 #include "digest/window.h"
 
@@ -14,7 +15,7 @@
 #include "proto/ages.h"
 #include "proto/op_range.h"
 
-/* Fewer ops per window would say too little. We then prefer fewer windows. */
+/* Fewer ops per window would show too little. Rather than fewer ops, we then send fewer windows. */
 #define MIN_WINDOW_OPS 8u
 
 static bool is_wanted(const struct cw_msg_window_request *request, uint64_t comm_id)
@@ -41,7 +42,7 @@ static uint32_t count_windows(const struct cw_digest_rank *ranks, uint32_t n_ran
 	return n;
 }
 
-/* Returns unused memory to the allocator. If that fails, the array is still valid. */
+/* Returns unused memory to the allocator. If realloc() fails, the array is still valid. */
 static void shrink(struct cw_msg_op **ops, size_t n)
 {
 	struct cw_msg_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
@@ -76,7 +77,7 @@ static int read_window(struct collection *c, const struct cw_digest_rank *p,
 
 	if (!read)
 		return -ENOMEM;
-	/* An empty window means that we could not read it. */
+	/* An empty window tells the leader that we could not read the ops. */
 	if (!has_time(c) || cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0) {
 		n = 0;
 		lost = comm->entry.op_index;

@@ -2,10 +2,10 @@
 /*
  * Collects windows on request. A window has the last ops of a communicator, or its ops between two
  * coll_seq. The reply has windows of every process of the job on this node. The leader requests
- * them when a job looks stuck. A window may therefore cost more than a sample, but never more than
- * one frame.
+ * windows only when a job looks stuck. A window may therefore cost more than a sample, but a reply
+ * is never larger than one frame.
  *
- * Pure except for reading records.
+ * Pure except for reads of records.
  */
 #pragma once
 
@@ -16,14 +16,15 @@
 #include "proto/messages.h"
 
 /*
- * Fills *ret; the caller owns its arrays (cw_window_fini()). Limits the ops per window so the reply
- * fits one frame: keeps the newest ops, or the first ops of a range of collectives. 0 or -ENOMEM.
+ * Collects the windows of a reply. The caller owns the arrays in *ret (cw_window_fini()). A limit
+ * of ops per window makes the reply fit one frame. We omit the oldest ops, or of a range of
+ * collectives the last ones. Returns 0 or -ENOMEM.
  */
 int cw_window_collect(const struct cw_digest_rank *ranks, uint32_t n_ranks,
 		      const struct cw_msg_window_request *request, struct cw_msg_window_reply *ret);
 /*
- * A deadline for cw_window_collect_within(). We call is_over before each window. Once it returns
- * true, the remaining windows are empty.
+ * A deadline for cw_window_collect_within(). We call is_over before each window. After it has
+ * returned true, the remaining windows stay empty.
  */
 struct cw_window_time {
 	bool (*is_over)(void *user);

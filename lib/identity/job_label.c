@@ -42,7 +42,10 @@ bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_com
 	return true;
 }
 
-/* Domain separation: no other hash begins with these bytes. */
+/*
+ * Domain separation: no other hash of ours begins with these bytes, so no other hash can equal a
+ * key.
+ */
 #define KEY_DOMAIN "collwatch job 1"
 
 static uint8_t *put(uint8_t *to, const void *part, size_t len)
@@ -67,12 +70,14 @@ int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret)
 	end = put(end, be_uid, sizeof(be_uid));
 	end = put(end, label, len);
 	if (EVP_Digest(text, (size_t)(end - text), digest, NULL, EVP_sha256(), NULL) != 1)
-		return -ENOMEM; /* this is the only possible error */
+		return -ENOMEM; /* -ENOMEM is the only possible error */
 	memcpy(ret->bytes, digest, sizeof(ret->bytes));
 	return 0;
 }
 
-/* An attacker can make collisions. identity/job_label.h says which uses are safe. */
+/*
+ * An attacker can construct collisions of this hash. identity/job_label.h says which uses are safe.
+ */
 uint64_t cw_job_hash(const char *label, uid_t uid)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, uid);

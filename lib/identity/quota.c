@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We sort the charges by user. For each user, the charges that we may displace come first,
- * beginning with the youngest. One pass then counts the users and finds the user with most charges.
+ * Quotas from an array of charges. We sort the charges by user. The charges of a user that we may
+ * displace come first, beginning with the youngest. One pass then counts the users and finds the
+ * user with most charges.
  */
 #include "identity/quota.h"
 
@@ -28,8 +29,8 @@ enum cw_quota_answer cw_quota_ask(const struct cw_quota_count *count)
 }
 
 /*
- * Orders charges by user. For each user, the charges that we may displace come first, beginning
- * with the youngest.
+ * Orders charges by user. The charges of a user that we may displace come first, beginning with the
+ * youngest.
  */
 static int by_user(const void *pa, const void *pb)
 {
@@ -68,7 +69,7 @@ enum cw_quota_answer cw_quota_charge_for(uint32_t uid, struct cw_quota_charge *c
 	struct cw_quota_count count = { .capacity = capacity, .taken = (uint32_t)n, .users = 1 };
 	enum cw_quota_answer answer;
 
-	/* Before the reserve is touched we need no counts. */
+	/* As long as the reserve is free, every user gets a place, and we need no counts. */
 	if (n < capacity - capacity / CW_QUOTA_RESERVE)
 		return CW_QUOTA_ADMIT;
 	qsort(charges, n, sizeof(*charges), by_user);

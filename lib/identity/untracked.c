@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We keep an entry for each process or job without a place, keyed by a text of all its names. For
- * each user we also keep the last number that we logged. We log a sentence when the user's number
- * has doubled, or after a while. We drop an entry when its process has ended, or when no caller has
- * noted it for keep_ns.
+ * A table of entries, one per process or job without a place. The key of an entry is a text of all
+ * its names. For each user we also store the last number that we logged. We log a sentence when the
+ * user's number has doubled, or after CW_UNTRACKED_SAY_AGAIN_NS. We drop an entry when its process
+ * has ended, or when no caller has noted it for keep_ns.
  */
 #include "identity/untracked.h"
 
@@ -22,7 +22,10 @@
 #include "identity/job_label.h"
 #include "identity/quota.h"
 
-/* The key is "UID PID START LABEL". The label comes last, so the text is unique. */
+/*
+ * The key is "UID PID START LABEL". The label, which may contain spaces, comes last, so two entries
+ * never have the same key.
+ */
 #define KEY_BYTES (CW_JOB_LABEL_BYTES + 64)
 /* A sentence names at most this many jobs. */
 #define MAX_NAMED 4u
@@ -39,8 +42,8 @@ struct entry {
 };
 
 /*
- * The facts that we have logged about a user. It lives as long as the user has entries, and a while
- * longer.
+ * The numbers that we have logged about a user. This struct lives as long as the user has entries,
+ * and a while longer.
  */
 struct user {
 	uint32_t uid;
@@ -118,7 +121,9 @@ static struct entry *find(const struct cw_untracked *u, const struct cw_untracke
 	return e;
 }
 
-/* Makes room for one more entry of the user. Returns false if there is none. */
+/*
+ * Makes room for one more entry of the user. Returns false if the user may have no further entry.
+ */
 static bool make_room(struct cw_untracked *u, uint32_t uid)
 {
 	uint32_t n = HASH_COUNT(u->entries);
@@ -215,7 +220,7 @@ void cw_untracked_forget(struct cw_untracked *u, const struct cw_untracked_item 
 
 /* ---- sentences ---- */
 
-/* Writes "a, b and others": the jobs of one user. Returns its length. */
+/* Writes the jobs of one user, as in "a, b and others". Returns the text's length. */
 static size_t put_jobs(const struct cw_untracked *u, uint32_t uid, char *buf, size_t len)
 {
 	const char *named[MAX_NAMED];
@@ -253,8 +258,8 @@ static void make_sentence(const struct cw_untracked *u, const struct user *user,
 }
 
 /*
- * True if we log the user's number now. We log the first entry at once, and then each doubling. We
- * log other changes after CW_UNTRACKED_SAY_AGAIN_NS.
+ * Returns whether to log the user's number now. We log the first entry at once, and then each
+ * doubling. We log other changes after CW_UNTRACKED_SAY_AGAIN_NS.
  */
 static bool is_worth_a_line(const struct user *user, int64_t now_ns)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and jobs that this daemon does not watch because all places are taken. For each we keep
- * the owner, the job, and since when it has no place. The owner and root see them in `status`, and
- * the log reports them. A verdict on the job says that these ranks are not visible. We keep one
- * table for the rank processes of this node, and one for the jobs that this node leads.
+ * Processes and jobs that this daemon does not watch because all places are taken. We store the
+ * owner and the job of each, and since when it has had no place. The owner and root see them in
+ * `status`, and the log reports them. A verdict on the job says that these ranks are not visible.
+ * There is one table for the rank processes of this node, and one for the jobs that this node
+ * leads.
  *
- * A table is itself bounded, by the same quotas (identity/quota.h), and drops items that do not
- * fit. Loop thread only. Pure, except that we check whether processes still live.
+ * The size of a table is limited, too, by the same quotas (identity/quota.h). Items that do not fit
+ * are dropped. Loop thread only. Pure, except that we check whether processes still live.
  */
 #pragma once
 
@@ -17,21 +18,19 @@
 
 struct cw_untracked;
 
-/* Limit of entries, the same as a node's places for jobs. */
+/* Limit of entries. It equals a node's number of places for jobs. */
 #define CW_UNTRACKED_MAX 1024u
-/*
- * Limit of lines in the log per second for all users together. Further users wait for their turn.
- */
+/* Limit of log lines per second for all users together. The lines of further users wait. */
 #define CW_UNTRACKED_LINES_PER_S 4u
-/* After this time we log a number again if it has changed. */
+/* We log a changed number of a user again after this time. */
 #define CW_UNTRACKED_SAY_AGAIN_NS (60 * CW_NS_PER_S)
 
 struct cw_untracked_config {
 	const char *one, *many; /* words for an item: "rank process", "rank processes" */
-	/* The second half of the sentence; the caller keeps all three texts. */
+	/* Second half of each logged sentence. The caller keeps all three texts alive. */
 	const char *why;
-	int64_t keep_ns; /* we forget an item this long after cw_untracked_note() */
-	/* Writes a line into the log; level is an enum cw_log_level. */
+	int64_t keep_ns; /* we drop an item this long after its last cw_untracked_note() */
+	/* Writes a line to the log; level is an enum cw_log_level. */
 	void (*log)(void *user, int level, const char *line);
 	void *user;
 };
@@ -49,16 +48,16 @@ struct cw_untracked_item {
 };
 
 /*
- * Adds or refreshes an item. Takes ownership of pidfd, -1 = none. The table forgets the item when
- * that process ends.
+ * Adds an item, or refreshes it if it exists. Takes ownership of pidfd (-1 = none). The table drops
+ * the item when the process of pidfd ends.
  */
 void cw_untracked_note(struct cw_untracked *u, const struct cw_untracked_item *item, int pidfd,
 		       int64_t now_ns);
-/* Removes an item. Call this when the daemon watches it. */
+/* Removes an item. Callers call this function when the daemon begins to watch the item. */
 void cw_untracked_forget(struct cw_untracked *u, const struct cw_untracked_item *item);
 /*
- * Forgets items that have ended, or that no caller has noted for keep_ns. Then writes the log. Call
- * this about once a second.
+ * Drops items whose process has ended, or that no caller has noted for keep_ns. Then writes the
+ * log. Callers call this function about once a second.
  */
 void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns);
 
@@ -72,7 +71,7 @@ struct cw_untracked_entry {
 	int32_t pid;
 	int64_t since_ns;
 };
-/* The entry is valid until the callback returns. */
+/* Receives an entry, which is valid until the callback returns. */
 typedef void (*cw_untracked_fn)(const struct cw_untracked_entry *entry, void *user);
 void cw_untracked_each(const struct cw_untracked *u, cw_untracked_fn fn, void *user);
 
