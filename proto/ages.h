@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages carry ages, all other code uses times. These functions convert between the two, by the
- * rows of model/fact_list.h. An age counts back from the moment when the message's facts were
- * sampled. For the receiver, that moment is the arrival of the message.
+ * Messages carry ages, and all other code uses times. These functions convert between the two, by
+ * the rows of model/fact_list.h. An age counts back from the moment when the message's facts were
+ * sampled. The receiver takes the arrival of the message as that moment.
  */
 #pragma once
 
@@ -10,15 +10,17 @@
 #include "proto/messages.h"
 #include "record/record_reader.h"
 
-/* now_ns: the current time on the record's clock, CLOCK_MONOTONIC. */
+/*
+ * Converts an op's times to ages. now_ns: the current time on the record's clock, CLOCK_MONOTONIC.
+ */
 struct cw_msg_op cw_ages_of_op(const struct cw_record_op *op, int64_t now_ns);
-/* The times in the result are on the clock of at_ns. */
+/* Converts an op's ages to times, on the clock of at_ns. */
 struct cw_op cw_ages_to_op(const struct cw_msg_op *op, int64_t at_ns);
 
 /*
- * CW_RANK_FACTS(CW_FROM_AGES) and the like fill struct cw_snap_… *to from struct cw_msg_… *from.
- * The ages of *from count back from at_ns. The macros skip PARTs, and the fields that both structs
- * share. The caller copies the shared fields with one assignment.
+ * CW_RANK_FACTS(CW_FROM_AGES) and its siblings fill struct cw_snap_… *to from struct cw_msg_…
+ * *from. The ages of *from count back from at_ns. The macros skip PARTs, and the fields that both
+ * structs share. The caller copies the shared fields with one assignment.
  */
 /* clang-format off */
 #define CW_FROM_AGES(kind, type, name, number, wire, json, known, ...) CW_FROM_AGES_##kind(name, known)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps the structs of proto/messages.h to the generated ones by tables. Every field of every
- * message thus goes through the same few checked lines of encode.c. Private to the codec.
+ * Tables that map the structs of proto/messages.h to the generated structs. With them, every field
+ * of every message goes through the same few checked lines of encode.c. Private to the codec.
  */
 #pragma once
 
@@ -23,22 +23,28 @@ enum cw_field_kind {
 };
 
 enum { /* cw_field.flags */
-       /* String: the encoder refuses NULL (without the flag it sends NULL as ""). */
+       /* String: the encoder refuses NULL. Without this flag the encoder sends NULL as "". */
        CW_FIELD_REQUIRED = 1,
-       /* Number: if it is above max, it is a later version's value and becomes 0. */
+       /*
+	* Number: a number above max is a value of a later version, and the decoder stores 0
+	* instead.
+	*/
        CW_FIELD_KNOWN_ONLY = 2,
-       CW_FIELD_AGE = 4, /* number: an age, bounded by the decoder */
+       CW_FIELD_AGE = 4, /* number: an age, which the decoder clamps */
 };
 
 struct cw_field {
 	uint8_t kind; /* enum cw_field_kind */
 	uint8_t flags;
-	/* Width of a number in our struct, and in the generated struct. */
+	/* Size of a number in our struct, and in the generated struct. */
 	uint8_t c_bytes, pb_bytes;
 	uint16_t c_offset, pb_offset;
-	/* Offset of the array's length: uint32_t in our struct, size_t in the other. */
+	/*
+	 * Offset of the array's length, which is uint32_t in our struct and size_t in the generated
+	 * one.
+	 */
 	uint16_t c_n_offset, pb_n_offset;
-	/* The most elements of an array, or the largest known number. */
+	/* Limit of an array's elements, or the largest number that this version knows. */
 	uint32_t max;
 	const struct cw_map *sub;
 };
@@ -56,10 +62,10 @@ struct cw_body {
 	const struct cw_map *map;
 };
 
-/* Index: enum cw_message_type; CW_MSG_NONE has no map. */
+/* The maps by enum cw_message_type. CW_MSG_NONE has no map. */
 extern const struct cw_body cw_bodies[CW_MSG__MAX];
 
-/* Stores the low bytes of v. In two's complement this is right for signed numbers, too. */
+/* Stores the low bytes of v. In two's complement they are right for signed numbers, too. */
 static inline void cw_field_store(void *p, size_t bytes, uint64_t v)
 {
 	switch (bytes) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decodes bytes into a struct cw_message in one pass, by the tables of codec_map.c and protobuf-c's
- * descriptors, without the generated structs in between. A leader of 2,048 nodes decodes as many
- * digests a second and stores all of them. The generated structs took half of its time and two
- * thirds of its memory.
+ * descriptors. We do not use the generated structs in between. A leader of 2,048 nodes decodes as
+ * many digests a second and stores all of them. The generated structs would take half of its time
+ * and two thirds of its memory.
  *
  * A decoded message and everything it points to live in memory of the message's own. Recursion is
  * as deep as the nesting of the tables (five), regardless of the input: no message contains itself.
@@ -27,7 +27,10 @@
 /* All members of the union in struct cw_message have the same offset. */
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define VERSION_FIELD 1u
-/* A digest's structs take three to five times the bytes of its encoding. */
+/*
+ * First size of a message's memory, as a multiple of its encoding. The structs of a digest take
+ * three to five times the bytes of the encoding.
+ */
 #define MEMORY_FACTOR 3
 #define VARINT_MAX_BYTES 10
 
@@ -37,7 +40,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-/* One field in the encoding. */
+/* One field of the encoding, still undecoded. */
 struct part {
 	uint32_t number;
 	uint32_t type; /* enum wire_type */
@@ -69,8 +72,8 @@ static bool take_long_varint(struct cursor *c, uint64_t *ret)
 }
 
 /*
- * Tags, lengths and most numbers have one byte, so this case is inline: a leader spends half of its
- * time here.
+ * Tags, lengths and most numbers have one byte. We handle this case inline, because a leader spends
+ * half of its time here.
  */
 static inline bool take_varint(struct cursor *c, uint64_t *ret)
 {
@@ -117,8 +120,8 @@ static inline bool take_bytes(struct cursor *c, struct cursor *ret)
 }
 
 /*
- * Reads the next field. Returns false if it is malformed. The caller ensures that the cursor is not
- * at its end.
+ * Reads the next field. Returns false if the field is malformed. The caller ensures that the cursor
+ * is not at its end.
  */
 static inline __attribute__((always_inline)) bool take_part(struct cursor *c, struct part *ret)
 {
@@ -216,10 +219,7 @@ static int decode_text(struct cw_message_memory *memory, const struct part *p, c
 	return 0;
 }
 
-/*
- * If the key has another length, the message is malformed: a later version would use another field
- * number.
- */
+/* A key of another length is malformed: a later version would use another field number. */
 static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 {
 	size_t len = (size_t)(p->bytes.end - p->bytes.at);
@@ -231,7 +231,10 @@ static int decode_job_key(const struct part *p, struct cw_job_key *ret)
 	return 0;
 }
 
-/* Sets the defaults of absent fields in zeroed structs: a text is "" instead of NULL. */
+/*
+ * Sets the defaults of absent fields in zeroed structs. The default of a text is "" instead of
+ * NULL.
+ */
 static void set_defaults(const struct cw_map *map, char *c, size_t n)
 {
 	for (size_t k = 0; k < map->n_fields; k++) {
@@ -250,7 +253,8 @@ static int decode_message(struct cw_message_memory *memory, const struct cw_fiel
 	if (p->type != WIRE_BYTES)
 		return -EBADMSG;
 	/*
-	 * The field is repeated: we reuse the struct, or two bytes of input would cost a new one.
+	 * Reuse the struct of a repeated field. Otherwise a hostile sender could make us allocate a
+	 * struct for every two bytes.
 	 */
 	if (*place)
 		memset(*place, 0, f->sub->c_bytes);
@@ -270,8 +274,8 @@ static size_t n_elements(const struct cw_field *f, const struct part *p)
 }
 
 /*
- * Counts the elements of an array: those in the first part and those in the rest. Returns false if
- * the input is malformed.
+ * Counts the elements of an array, in the first part and in the rest of the message. Returns false
+ * if the input is malformed.
  */
 static bool count_elements(const struct cw_field *f, const struct part *first, struct cursor rest,
 			   size_t *ret)
@@ -311,7 +315,7 @@ static int decode_u64s(const struct part *p, uint64_t *to, uint32_t *n)
 	return 0;
 }
 
-/* The first element allocates memory for all of them. */
+/* Decodes elements of an array. The first element allocates memory for the whole array. */
 static int decode_element(struct cw_message_memory *memory, const struct cw_field *f,
 			  const struct part *p, struct cursor rest, char *c)
 {
@@ -320,8 +324,8 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 	size_t total;
 
 	/*
-	 * An empty packed part must not count yet. Otherwise, of many such parts, each would count
-	 * the rest again.
+	 * An empty packed part must not allocate and count yet. A message with many empty parts
+	 * would otherwise count its rest once per part.
 	 */
 	if (!*elements && n_elements(f, p) == 0)
 		return p->bytes.at == p->bytes.end ? 0 : -EBADMSG;
@@ -345,7 +349,7 @@ static int decode_element(struct cw_message_memory *memory, const struct cw_fiel
 
 /* ---- a struct ---- */
 
-/* We inline this function, because a leader spends its time in one of the two callers. */
+/* Inline, because a leader spends its time in one of the two callers of this function. */
 static inline __attribute__((always_inline)) int
 decode_field(struct cw_message_memory *memory, const struct cw_field *f, ProtobufCType type,
 	     const struct part *p, struct cursor rest, char *c)
@@ -367,8 +371,8 @@ decode_field(struct cw_message_memory *memory, const struct cw_field *f, Protobu
 }
 
 /*
- * Returns the index of the field with this number, or n. Tables are in the order of field numbers,
- * mostly without a gap, so we try the number as index first.
+ * Returns the index of the field with this number; n = there is none. Tables are in the order of
+ * field numbers, mostly without a gap, so we first try the number as an index.
  */
 static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n, uint32_t number)
 {
@@ -380,7 +384,7 @@ static inline size_t find_field(const ProtobufCFieldDescriptor *fields, size_t n
 	return n;
 }
 
-/* Decodes a struct into c, which already holds the defaults. */
+/* Decodes a struct into c, in which the caller has set the defaults. */
 static int decode_struct(struct cw_message_memory *memory, const struct cw_map *map,
 			 struct cursor from, char *c)
 {
@@ -396,7 +400,7 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 		if (!take_part(&from, &p))
 			return -EBADMSG;
 		i = find_field(pb_fields, n, p.number);
-		if (i < n) /* other fields come from a later version */
+		if (i < n) /* we skip fields of later versions */
 			r = decode_field(memory, &fields[i], pb_fields[i].type, &p, from, c);
 	}
 	return r;
@@ -404,16 +408,19 @@ static int decode_struct(struct cw_message_memory *memory, const struct cw_map *
 
 /* ---- decoding in two steps ---- */
 
-/* A decoded message with private fields of the codec. */
+/* A decoded message and the codec's private fields. */
 struct decoded {
 	struct cw_message msg;
-	/* The message's body, if it has lists that we have only counted; NULL = none. */
+	/*
+	 * The message's body, if we have only counted the elements of its lists; NULL = we have
+	 * decoded all.
+	 */
 	struct cursor unread;
 };
 
 /*
- * Decodes a part of a struct into c, which already holds the defaults. With only_count it counts
- * the elements of lists and decodes all other fields. Otherwise it decodes only the lists.
+ * Decodes some fields of a struct into c, in which the caller has set the defaults. With only_count
+ * we count the elements of lists and decode all other fields. Otherwise we decode only the lists.
  */
 static int decode_lists(struct cw_message_memory *memory, const struct cw_map *map,
 			struct cursor from, char *c, bool only_count)
@@ -489,7 +496,10 @@ static uint32_t type_of(uint32_t number)
 	return CW_MSG_NONE;
 }
 
-/* If there are several bodies, the last one counts, as in any oneof. */
+/*
+ * Reads the fields of the envelope. If the message has several bodies, the last one counts, as in
+ * any oneof.
+ */
 static int read_envelope(struct cursor from, struct cw_message *msg, struct cursor *ret_body)
 {
 	while (from.at < from.end) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes a message. We walk over the tables of codec_map.c from struct cw_message to the generated
- * structs (in memory of their own), which protobuf-c packs into bytes. decode.c is the inverse.
- * Both enforce the limits of proto/messages.h, so no sender sends a message that receivers refuse.
+ * Encodes a message in two steps. By the tables of codec_map.c we convert struct cw_message to the
+ * generated structs (in memory of their own). protobuf-c then packs these into bytes. decode.c is
+ * the inverse. Encoder and decoder enforce the limits of proto/messages.h, so no sender sends a
+ * message that receivers refuse.
  *
- * The walk also adds up the largest possible size. If a frame holds that, we pack without measuring
- * first, because protobuf-c would visit every field once more to measure.
+ * The first step also adds up the largest possible size. If a frame holds that size, we pack
+ * without measuring first. protobuf-c would visit every field once more to measure.
  */
 #include "proto/codec.h"
 
@@ -23,15 +24,15 @@
 #define BODY_OFFSET offsetof(struct cw_message, agent_hello)
 #define PB_BODY_OFFSET offsetof(Collwatch__Envelope, agent_hello)
 /*
- * A field takes a tag of at most two bytes, and a number or length of at most ten. The bytes of a
- * string come on top.
+ * Limit of a field's size without the bytes of a string. A field takes a tag of at most two bytes,
+ * and a number or length of at most ten.
  */
 #define FIELD_MAX_BYTES 12u
 #define ENVELOPE_MAX_BYTES (2 * FIELD_MAX_BYTES)
 
 struct encoder {
 	struct cw_message_memory *memory;
-	size_t max_bytes; /* largest possible packed size of the part that we have walked so far */
+	size_t max_bytes; /* largest possible packed size of the converted parts */
 };
 
 static void memory_freep(struct cw_message_memory **memory)
@@ -95,7 +96,7 @@ static int encode_string(struct encoder *e, const struct cw_field *f, const char
 	return 0;
 }
 
-/* If the key is not set, the field keeps its default, no bytes. */
+/* Encodes the key. An absent key keeps the default of its field, no bytes. */
 static int encode_job_key(struct encoder *e, const struct cw_job_key *key, ProtobufCBinaryData *ret)
 {
 	if (!cw_job_key_is_set(key))
@@ -161,9 +162,9 @@ static int encode_array(struct encoder *e, const struct cw_field *f, const char 
 		return encode_strings(e, f, elements, n, to);
 	if (f->kind == CW_FIELD_LIST)
 		return encode_list(e, f, elements, n, to);
-	/* Both structs store numbers alike, so we borrow ours. */
+	/* Both structs store arrays of numbers alike, so the generated struct borrows our array. */
 	*(void **)to = elements;
-	e->max_bytes += n * FIELD_MAX_BYTES; /* enough for packed numbers and for others */
+	e->max_bytes += n * FIELD_MAX_BYTES; /* enough for packed and for unpacked numbers */
 	return 0;
 }
 
@@ -227,7 +228,10 @@ static int pack(const Collwatch__Envelope *envelope, size_t max_bytes, uint8_t *
 		return -ENOMEM;
 	len = collwatch__envelope__pack(envelope, buf + CW_FRAME_HEADER_BYTES);
 	(void)cw_frame_header(len, buf); /* cannot fail: 0 < len <= CW_FRAME_MAX_BYTES */
-	/* The buffer may wait in a queue for long, and the queue counts its real length. */
+	/*
+	 * Return unused memory. The buffer may wait in a queue for long, and the queue counts its
+	 * real length.
+	 */
 	shrunk = realloc(buf, CW_FRAME_HEADER_BYTES + len);
 	if (shrunk)
 		buf = shrunk;
@@ -258,7 +262,7 @@ int cw_message_encode(const struct cw_message *msg, uint8_t **ret_buf, size_t *r
 	return pack(&envelope, e.max_bytes, ret_buf, ret_len);
 }
 
-/* The body's tag follows the version's tag and value, which have a byte each. */
+/* The tag of the body follows the tag and the value of the version, which have a byte each. */
 void cw_message_set_digest_type(uint8_t *frame, uint32_t type)
 {
 	uint32_t tag = cw_bodies[type].number << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;

@@ -18,7 +18,8 @@ int cw_frame_parse(const uint8_t *buf, size_t len, const uint8_t **ret_payload, 
 		return CW_FRAME_NEED_MORE;
 	payload_len = (size_t)buf[0] << 24 | (size_t)buf[1] << 16 | (size_t)buf[2] << 8 | buf[3];
 	/*
-	 * We check this before the payload arrives. Otherwise the caller would buffer 4 GiB first.
+	 * Check the length before the payload arrives. Otherwise the caller would buffer up to 4
+	 * GiB first.
 	 */
 	r = check_length(payload_len);
 	if (r < 0)

@@ -29,7 +29,7 @@ static size_t round_up(size_t bytes)
 	return (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-/* The struct lives in its own first block, so a small message takes one allocation. */
+/* The struct lies in its own first block, so a small message takes only one allocation. */
 struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes)
 {
 	size_t capacity = first_bytes < BLOCK_MIN ? BLOCK_MIN : first_bytes;
@@ -62,7 +62,8 @@ struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memor
 static struct cw_message_memory_block *add_block(struct cw_message_memory *memory, size_t at_least)
 {
 	/*
-	 * We grow by a quarter. A leader holds thousands of these, so we keep unused memory small.
+	 * The next block is a quarter of the memory so far. A leader holds thousands of messages,
+	 * and larger blocks would leave more memory unused.
 	 */
 	size_t capacity = memory->used_bytes / 4;
 	struct cw_message_memory_block *block;

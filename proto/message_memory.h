@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of one message. We allocate it piece by piece and free it all at once. It never exceeds a
- * limit, regardless of a hostile sender's bytes. Private to the codec. Not thread-safe.
+ * Memory of one message. We allocate it piece by piece and free it all at once. Whatever bytes a
+ * hostile sender sends, the memory never exceeds a limit. Private to the codec. Not thread-safe.
  */
 #pragma once
 
@@ -18,20 +18,20 @@ struct cw_message_memory {
 };
 
 /*
- * Creates an empty memory of at most max_bytes; first_bytes is a hint for the first block. Returns
- * NULL if we are out of memory.
+ * Creates an empty memory of at most max_bytes. first_bytes is a hint for the size of the first
+ * block. Returns NULL if malloc() fails.
  */
 struct cw_message_memory *cw_message_memory_new(size_t max_bytes, size_t first_bytes);
 /* Frees all blocks. memory may be NULL. Returns NULL. */
 struct cw_message_memory *cw_message_memory_free(struct cw_message_memory *memory);
 
 /*
- * Returns zeroed bytes, aligned for any type. Returns NULL if we are out of memory, or if the limit
- * is reached (is_exceeded).
+ * Returns zeroed bytes, aligned for any type. Returns NULL if malloc() fails, or if the request
+ * exceeds the limit (is_exceeded).
  */
 void *cw_message_memory_alloc(struct cw_message_memory *memory, size_t bytes);
 /*
- * Like cw_message_memory_alloc(), but for n elements. The product may overflow; this counts as
- * exceeding the limit.
+ * Returns zeroed memory for n elements, like cw_message_memory_alloc(). A product that overflows
+ * exceeds the limit.
  */
 void *cw_message_memory_calloc(struct cw_message_memory *memory, size_t n, size_t bytes);

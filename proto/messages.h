@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All messages between collwatch's processes, as plain C structs. proto/collwatch.proto documents
- * the meaning, field by field and under the same names. proto/codec.h converts them to bytes and
- * back. Code outside proto/ never uses generated names.
+ * the meaning, field by field and under the same names. proto/codec.h converts the structs to bytes
+ * and back. Code outside proto/ never uses generated names.
  *
  * Ownership: an outgoing message borrows everything that it points to. A decoded message (struct
- * cw_message) owns all of it in memory of its own, and cw_message_free() releases it. Strings of
- * decoded messages are never NULL. They are NUL-terminated valid UTF-8 without control characters
- * other than \t and \n. An age counts in ns back from the moment when the message's facts were
- * sampled. The decoder bounds it (cw_bounded_ns()).
+ * cw_message) owns all of its parts in memory of its own, and cw_message_free() releases them.
+ * Strings of decoded messages are never NULL. They are NUL-terminated valid UTF-8 without control
+ * characters other than \t and \n. An age counts in ns back from the moment when the message's
+ * facts were sampled. The decoder clamps ages (cw_bounded_ns()).
  */
 #pragma once
 
@@ -23,7 +23,9 @@
 #endif
 #define CW_WIRE_VERSION_MIN 1u
 
-/* The decoder enforces these limits. It refuses a message that exceeds one, and never truncates. */
+/*
+ * Limits of messages. The decoder refuses a message that exceeds a limit, and never truncates it.
+ */
 #define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
 #define CW_MSG_MAX_MEMBERS 256u    /* per rank */
 #define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
@@ -31,7 +33,7 @@
 #define CW_MSG_MAX_P2P 256u        /* per member */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
-/* An op takes at most ~133 bytes. So this many ops fill four fifths of a frame. */
+/* An op takes at most ~133 bytes, so this many ops fill four fifths of a frame. */
 #define CW_MSG_MAX_REPLY_OPS 6400u
 #define CW_MSG_MAX_STACKS 1024u /* per reply */
 #define CW_MSG_MAX_TARGETS 4096u
@@ -39,7 +41,10 @@
 #define CW_MSG_MAX_STRING (512u << 10)
 
 enum cw_message_type {
-	/* From the decoder: this version does not know the message; skip and count it. */
+	/*
+	 * The decoder's type for a message that this version does not know. Receivers skip and
+	 * count it.
+	 */
 	CW_MSG_NONE = 0,
 	CW_MSG_AGENT_HELLO,
 	CW_MSG_AGENT_WELCOME,
@@ -58,7 +63,7 @@ enum cw_message_type {
 	CW_MSG_INCIDENT_OBJECTION,
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
-	CW_MSG_DIGEST_COPY, /* also uses `digest`; sent to the node that leads next */
+	CW_MSG_DIGEST_COPY, /* also uses `digest`; for the node that leads the job next */
 	CW_MSG_RANK_SEARCH,
 	CW_MSG_INCIDENT_DELIVERED,
 	CW_MSG_NODE_REQUEST,
@@ -88,7 +93,7 @@ struct cw_msg_python_stacks_request {
 enum cw_python_status {
 	CW_PYTHON_OK = 0,
 	CW_PYTHON_ABSENT = 1, /* no interpreter in the process */
-	/* Switched off, no free signal, or the interpreter is too old, … */
+	/* Python stacks are switched off, no signal is free, the interpreter is too old, … */
 	CW_PYTHON_NOT_ARMED = 2,
 	CW_PYTHON_FAILED = 3,
 };
@@ -143,8 +148,8 @@ struct cw_msg_rank {
 };
 
 /*
- * A job in a message has a job_key, uid and label (identity/job_id.h reads and compares them). The
- * key may be absent; a message without a label names no job.
+ * A message names its job by job_key, uid and label (identity/job_id.h reads and compares them).
+ * The key may be absent. A message without a label names no job.
  */
 struct cw_msg_digest {
 	uint64_t job_hash;
@@ -157,11 +162,11 @@ struct cw_msg_digest {
 	struct cw_msg_rank *ranks;
 	uint32_t n_ranks;
 	uint64_t muted_until_ns; /* wall clock; 0 = this node has not muted the job */
-	uint64_t sent_ns;        /* on the sender's monotonic clock; 0 = not sent */
+	uint64_t sent_ns;        /* time of sending on the sender's monotonic clock; 0 = not sent */
 	uint32_t untracked;      /* rank processes beyond the node's limit */
 };
 
-/* Whether the job's leader watches the job. */
+/* Says whether the job's leader watches the job. */
 enum cw_standing {
 	CW_STANDING_WATCHED = 0,
 	CW_STANDING_INCIDENT = 1,   /* the job has an open incident: no other job may displace it */
@@ -173,7 +178,7 @@ struct cw_msg_members {
 	const char *leader;
 	const char **nodes; /* names; empty if the job has too many nodes */
 	uint32_t n_nodes;
-	uint32_t n_nodes_in_all; /* 0 = `nodes` lists all */
+	uint32_t n_nodes_in_all; /* 0 = `nodes` lists all nodes */
 	uint32_t standing;       /* enum cw_standing */
 	struct cw_job_key job_key;
 	uint32_t uid;
@@ -193,8 +198,8 @@ struct cw_msg_window_request {
 	uint32_t n_comm_ids;
 	uint32_t max_ops; /* per window */
 	/*
-	 * With 0: the last ops. Otherwise: the collectives of these coll_seqs, with their whole
-	 * groups.
+	 * With 0: request the last ops. Otherwise: request the collectives with these coll_seq,
+	 * with their whole groups.
 	 */
 	uint64_t from_seq, to_seq;
 	struct cw_job_key job_key;
@@ -224,11 +229,11 @@ struct cw_msg_window_reply {
 enum { /* bits of cw_msg_evidence_target.what */
        CW_EVIDENCE_PROC = 1 << 0,
        CW_EVIDENCE_NATIVE = 1 << 1,
-       /* Python stacks; if we cannot read them from outside, the agent may take them. */
+       /* Python stacks. If the daemon cannot read them from outside, the agent may take them. */
        CW_EVIDENCE_PYTHON = 1 << 2,
-       /* Collect only main threads and threads inside NCCL; not urgent. */
+       /* Collect only main threads and threads inside NCCL. The request is not urgent. */
        CW_EVIDENCE_BRIEF = 1 << 3,
-       /* Python stacks, read from outside only: also of a process that runs. */
+       /* Python stacks, which the daemon reads from outside only, even from a running process. */
        CW_EVIDENCE_PYTHON_READ = 1 << 4,
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of an agent to the `collwatch run` above it: the process has called NCCL. It also says
- * whether a record exists, and if not, why. The agent sends a datagram to an abstract UNIX socket,
- * and the environment contains the socket's name. The agent itself never writes to the program's
- * output.
+ * The report of an agent to the `collwatch run` that started its program: the process has called
+ * NCCL. The report also says whether a record exists, and if not, why. The agent sends a datagram
+ * to an abstract UNIX socket, whose name is in the environment. The agent itself never writes to
+ * the program's output.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 #include <sys/un.h>
 
 #define CW_RUN_VARIABLE "COLLWATCH_RUN"
-/* Limit of the socket's name, which is "collwatch-run-" and 16 hexadecimal digits. */
+/* Limit of the length of the socket's name, which is "collwatch-run-" and 16 hexadecimal digits. */
 #define CW_RUN_NAME_MAX 48u
 #define CW_RUN_MAGIC UINT32_C(0x6e757263)
 
 struct cw_run_report {
 	uint32_t magic;
-	int32_t error; /* 0 = a record exists; else the errno that explains why it does not */
+	int32_t error; /* 0 = a record exists; else the errno of the failure to make one */
 };
 
 /* Makes the socket's address. Returns its length, or 0 if name is invalid. */
@@ -31,7 +31,7 @@ static inline socklen_t cw_run_address(const char *name, struct sockaddr_un *ret
 	if (!len || len > CW_RUN_NAME_MAX)
 		return 0;
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* An abstract socket: its path begins with a zero byte. */
+	/* The path of an abstract socket begins with a zero byte. */
 	memcpy(ret->sun_path + 1, name, len);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
