@@ -33,7 +33,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* Any other value is -pid: a thread of process pid is starting the agent. */
+/* Values of start_state. Any other value is -pid: a thread of process pid is starting the agent. */
 enum { START_NOT_YET, START_OVER };
 
 static const struct cw_feature features[] = {
@@ -70,8 +70,8 @@ static unsigned char *armed_page(void)
 }
 
 /*
- * Reports that we have no record. We must not write to the program's output, so the daemon and
- * `collwatch run` tell the user.
+ * Reports that the agent has no record. We must not write to the program's output, so the daemon
+ * and `collwatch run` tell the user.
  */
 static void report_no_record(int error)
 {
@@ -126,9 +126,10 @@ bool cw_agent_start(void)
 		state = START_OVER;
 	}
 	/*
-	 * We wait for the starting thread only if it is in our process. A child that was forked
-	 * meanwhile lacks the thread. The wait is bounded, because we may be a signal handler that
-	 * interrupts this very thread. After the wait we set START_OVER, so no thread waits twice.
+	 * Wait for the starting thread only if it is in our process. A child that the program
+	 * forked meanwhile lacks that thread. The wait has a limit, because we may be a signal
+	 * handler that interrupts the starting thread itself. After the wait we set START_OVER, so
+	 * no thread waits twice.
 	 */
 	until = cw_now_ns() + START_WAIT_NS;
 	while (state == self && cw_now_ns() < until) {
@@ -141,8 +142,8 @@ bool cw_agent_start(void)
 }
 
 /*
- * Programs look this function up with dlsym and call it once a step, to see the step number in
- * reports. It does nothing before the first communicator, or if the agent has no record.
+ * Programs find this function with dlsym and call it once a step, to see the step number in
+ * reports. The function does nothing before the first communicator, or if the agent has no record.
  */
 CW_EXPORT void collwatch_mark_step(int64_t step)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For programs that tell collwatch's agent which step they are in. The header needs no library of
- * collwatch, neither to build nor to run: without the agent the calls do nothing. C99 and C++11.
- * With a glibc before 2.34, link with -ldl (`pkg-config --libs collwatch`).
+ * For programs that tell collwatch's agent which step they are in. To build or run with this
+ * header, a program needs no library of collwatch: without the agent the calls do nothing. C99 and
+ * C++11. With a glibc before 2.34, link with -ldl (`pkg-config --libs collwatch`).
  */
 #ifndef COLLWATCH_H
 #define COLLWATCH_H
@@ -15,18 +15,18 @@ extern "C" {
 #endif
 
 /*
- * Tells the agent that this rank begins a step of its work. The record and reports about wrong
- * numbers contain the step of the last call. The program numbers its steps as it likes; -1 = in no
+ * Tells the agent that this rank begins a step of its work. The record, and reports about wrong
+ * numbers, contain the step of the last call. The program numbers its steps as it likes; -1 = in no
  * step. A step applies to all threads and communicators of the process.
  *
- * Any thread may call this, but a signal handler must not. A call before the first communicator has
- * no effect. Keeps errno and cannot fail. The first call looks up the agent with dlsym(). Each
- * later call costs one reading of a clock, and neither blocks nor allocates.
+ * Any thread may call this function, but a signal handler must not. A call before the first
+ * communicator has no effect. Keeps errno and cannot fail. The first call looks up the agent with
+ * dlsym(). Each later call costs one reading of a clock, and neither blocks nor allocates.
  */
 static inline void collwatch_mark_step(int64_t step)
 {
 	typedef void (*mark_step_fn)(int64_t);
-	/* If two threads look it up at once, both find the same function. */
+	/* If two threads look up the agent at once, both find the same function. */
 	static mark_step_fn mark;
 	static int is_looked_up;
 	union {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The compiler includes this file before all other files of the agent (-include). glibc 2.32-2.34
- * moved several functions from one library to another. This file binds them to their oldest
- * versions, so that one build runs on glibc 2.28 and newer. agent/check-abi.sh names each function
- * that is missing here.
+ * moved several functions from one library to another. This file binds those functions to their
+ * oldest versions, so that one build runs on glibc 2.28 and newer. If a function is missing here,
+ * agent/check-abi.sh names it.
  *
- * The bound versions live in libdl.so.2 and libpthread.so.0, so agent/meson.build makes both NEEDED
- * by name. Sanitizer builds leave the binding off, because the interceptors have no versions.
+ * The bound versions live in libdl.so.2 and libpthread.so.0, so agent/meson.build makes both
+ * libraries NEEDED by name. Sanitizer builds do not bind, because the sanitizers' interceptors have
+ * no versions.
  */
 #pragma once
 
 #if defined(__ASSEMBLER__)
-/* the assembly stub calls none of these functions */
+/* The assembly stub calls none of these functions. */
 #elif defined(CW_OLD_GLIBC) && defined(__x86_64__)
 #define CW_GLIBC_BASE "GLIBC_2.2.5"
 #define CW_GLIBC_DLADDR "GLIBC_2.2.5"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent calls these few functions of the CUDA driver. Names and types are those of CUDA 11.7
+ * The few functions of the CUDA driver that the agent calls. Names and types are those of CUDA 11.7
  * and newer. A process that uses NCCL has loaded the driver already; the agent never loads it.
  */
 #pragma once

@@ -23,10 +23,10 @@
 #define FD_ROOM 16 /* more descriptors than the agent ever holds */
 
 /*
- * Programs rely on getting the lowest free numbers, so we move to FD_FLOOR, or as high as a lower
- * RLIMIT_NOFILE allows. The program may close all descriptors during this call and then reuse one
- * of our numbers for its own file. We therefore close a number only while it still is our object,
- * and leave the program's file open.
+ * Programs expect the lowest free numbers, so we move to FD_FLOOR, or as high as a lower
+ * RLIMIT_NOFILE allows. During this call the program may close all descriptors and then reuse one
+ * of our numbers for its own file. We therefore close a number only if it still is our object, and
+ * leave the program's file open.
  */
 int cw_fd_dup_high(int fd)
 {
@@ -62,7 +62,10 @@ int cw_memfd(const char *name)
 	return fd < 0 ? -errno : cw_fd_dup_high((int)fd);
 }
 
-/* We make the system call ourselves: fstat@GLIBC_2.33 would be the newest symbol we need. */
+/*
+ * Makes the system call directly: fstat@GLIBC_2.33 would be the newest symbol that we need, and
+ * older systems lack it.
+ */
 int cw_fd_identify(int fd, struct cw_fd_identity *ret_id)
 {
 	struct stat st;
@@ -86,8 +89,8 @@ bool cw_fd_is(int fd, const struct cw_fd_identity *id)
 static bool is_own; /* only the helper thread uses it */
 
 /*
- * /proc/self is the process. Its fd directory shows the table of the first thread, which is the
- * program's table.
+ * Writes the path of a descriptor in the program's table. /proc/self is the process, and its fd
+ * directory shows the table of the first thread, which is the program's table.
  */
 static void path_of(int fd, char path[32])
 {
@@ -100,7 +103,7 @@ static bool leads_to(int fd, const struct cw_fd_identity *id)
 	struct stat st;
 
 	path_of(fd, path);
-	/* We make the system call ourselves: stat@GLIBC_2.33 would be the newest symbol we need. */
+	/* A direct system call: stat@GLIBC_2.33 would be the newest symbol that we need. */
 	return syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && st.st_dev == id->dev &&
 	       st.st_ino == id->ino;
 }

@@ -2,33 +2,35 @@
 /*
  * The agent's features beyond recording calls, as one table of callbacks. agent/agent.c fills the
  * table. Code that observes an event calls the matching function below and need not know the
- * features. The recording path calls its features directly instead of through this table.
+ * features. Features of the recording path are not in the table: that path calls them directly.
  */
 #pragma once
 
-/* A callback is NULL if the feature has no use for the event. */
+/* The callbacks of one feature. A callback is NULL if the feature has no use for the event. */
 struct cw_feature {
-	/* The record exists, but the agent is not armed. Runs in a thread of the application. */
+	/*
+	 * Runs when the record exists but the agent is not armed yet, in an application's thread.
+	 */
 	void (*start)(void);
 	/*
-	 * A communicator exists. This callback may run in any thread, including NCCL's own. It must
-	 * call neither NCCL nor CUDA nor the loader.
+	 * Runs when a communicator exists, in any thread, including NCCL's own threads. The
+	 * callback must call neither NCCL nor CUDA nor the loader.
 	 */
 	void (*armed)(void);
 	/*
-	 * NCCL reported communicator c ready. This callback runs before armed(), in any thread. It
-	 * may call CUDA.
+	 * Runs when NCCL has reported communicator c ready, before armed(), in any thread. The
+	 * callback may call CUDA.
 	 */
 	void (*comm_ready)(int c);
-	/* The registry is about to reuse entry c for another communicator and holds its lock. */
+	/* Runs when the registry of communicators is about to reuse entry c, under its lock. */
 	void (*comm_forget)(int c);
 	/* Runs once a second, only in the helper thread. */
 	void (*beat)(void);
 };
 
 /*
- * The caller keeps the table for the life of the process. Call this once, before the agent is
- * armed. Without a table the functions below do nothing.
+ * Sets the table of features. The caller keeps the table for the life of the process, and calls
+ * this function once, before the agent is armed. Without a table the functions below do nothing.
  */
 void cw_features_set(const struct cw_feature *table, unsigned count);
 

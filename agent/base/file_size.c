@@ -8,7 +8,7 @@
 
 struct held {
 	sigset_t old_mask;
-	/* Signals that were pending before we blocked them; they belong to the program. */
+	/* Signals that were already pending before we blocked them. They belong to the program. */
 	sigset_t programs;
 };
 
@@ -25,9 +25,9 @@ static void hold(struct held *ret)
 }
 
 /*
- * Returns the signal that the kernel sends to the writing thread together with this error;
- * 0 = none. If the program did not block the signal, it cannot have been pending for the thread
- * before. It may have been pending for the process; let_go() then leaves it to the program.
+ * Returns the signal that the kernel sends to the writing thread together with this error; 0 =
+ * none. A signal that the program did not block cannot have been pending for the thread before. It
+ * may have been pending for the process. let_go() then leaves it to the program.
  */
 static int signal_of(int error)
 {

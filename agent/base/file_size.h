@@ -2,8 +2,8 @@
 /*
  * write() and ftruncate() without their signals. The kernel raises SIGXFSZ when a file grows beyond
  * the program's limit (ulimit -f), and SIGPIPE when a pipe has no reader. Either signal kills a
- * program that does not expect it. The functions here only fail with EFBIG or EPIPE; they restore
- * the signal mask and leave the pending signals unchanged.
+ * program that does not expect it. cw_write() and cw_ftruncate() only fail with EFBIG or EPIPE.
+ * They restore the signal mask and leave the pending signals unchanged.
  */
 #pragma once
 

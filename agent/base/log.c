@@ -15,9 +15,9 @@
 #include "agent/base/file_size.h"
 
 /*
- * Reads COLLWATCH_LOG once, in a thread of the application. The helper thread must not read the
- * environment, because the application may be changing it. It never does: cw_log_start() has
- * already run when the helper thread starts.
+ * Returns the path from COLLWATCH_LOG. We read the variable once, in a thread of the application.
+ * The helper thread must not read the environment, because the application may be changing it at
+ * that time. cw_log_start() has already read the variable when the helper thread starts.
  */
 static const char *log_path(void)
 {
@@ -44,9 +44,10 @@ void cw_log_start(void)
 }
 
 /*
- * Other users may write to the log's directory, as in /tmp. They could leave a link there to one of
- * this user's files, or a file that they own. We make the system call ourselves: fstat@GLIBC_2.33
- * would be the newest symbol we need.
+ * Returns whether the log is a regular file of this user and no link. Other users may write to the
+ * log's directory, as in /tmp. They could leave a link there to one of this user's files, or a file
+ * that they own. We make the system call directly: fstat@GLIBC_2.33 would be the newest symbol that
+ * we need.
  */
 static bool is_plain_and_own(int fd)
 {
@@ -57,13 +58,16 @@ static bool is_plain_and_own(int fd)
 }
 
 /*
- * We open the log for each line, because the application may close or reuse a descriptor that we
- * keep. O_NONBLOCK keeps a FIFO without a reader or a stopped terminal from blocking us. Returns a
- * descriptor, or -1 if we cannot log.
+ * Opens the log for one line. A descriptor that we kept might be closed or reused by the
+ * application. O_NONBLOCK keeps a FIFO without a reader or a stopped terminal from blocking us.
+ * Returns a descriptor; -1 if we cannot log.
  */
 static int open_log(const char *path)
 {
-	/* /dev/stderr is itself a link. The program opened its target, so we need no check. */
+	/*
+	 * /dev/stderr is itself a link, so we must follow it. The program opened its target, so we
+	 * need no check.
+	 */
 	bool is_stderr = !strcmp(path, "/dev/stderr");
 	int fd = open(path,
 		      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
@@ -98,7 +102,8 @@ void cw_log(const char *fmt, ...)
 	line[n++] = '\n';
 	fd = open_log(path);
 	if (fd >= 0) {
-		(void)cw_write(fd, line, (size_t)n); /* losing a diagnostic line does no harm */
+		/* The loss of a diagnostic line does no harm. */
+		(void)cw_write(fd, line, (size_t)n);
 		(void)close(fd);
 	}
 out:

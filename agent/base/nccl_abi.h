@@ -39,7 +39,7 @@ typedef struct {
 	char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-/* The first three fields never move; size says which others exist (nccl.h since 2.14). */
+/* The first three fields never move. `size` says which later fields exist (nccl.h since 2.14). */
 typedef struct cw_nccl_config {
 	size_t size;
 	unsigned int magic;

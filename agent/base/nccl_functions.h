@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public host function of NCCL 2.14 to 2.32 has one row in this table. The rows generate the
- * look-up of the real functions, the exported wrappers, the wrappers for dlsym, and the prototypes
- * of the recording code. Each signature is the one in the header of its NCCL version.
- * tests/e2e/agent/test_agent_table.py compares the rows with each nccl.h that it gets.
+ * Every public host function of NCCL 2.14 to 2.32 has one row in this table. From the rows we
+ * generate the look-up of the real functions, the exported wrappers, the wrappers for dlsym, and
+ * the prototypes of the recording code. Each signature is the one in the header of its NCCL
+ * version. tests/e2e/agent/test_agent_table.py compares the rows with each nccl.h that it gets.
  *
  *	F(return type, name, since, how, (parameters), (arguments))
  *	F0(return type, name, since, how)			functions without parameters
  *
  * since: the NCCL_VERSION_CODE of the first release that we found to declare the function; 0 =
  * every supported release declares it. how: with RECORD, wrap_*.c contains a handwritten
- * cw_impl_<name>(); with FORWARD, wrap_forward.c generates it.
+ * cw_impl_<name>(); with FORWARD, wrap_forward.c generates this function.
  *
  * The table omits functions that no C header declares. A program's calls of these go straight to
  * NCCL: ncclGinInboxA2ACreateRequirement, ncclGinOutboxCreateRequirement,

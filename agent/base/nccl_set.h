@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of one copy of NCCL in this process. Each row of nccl_functions.h gives one member,
- * which is NULL if the loaded NCCL lacks the function. cw_real_linked() finds them.
+ * which is NULL if the loaded NCCL lacks the function. cw_real_linked() fills the set.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct cw_real {
 	uintptr_t code_start, code_end;
 	atomic_int state; /* CW_REAL_READY once the members above are set */
 	/*
-	 * The address of one function identifies the copy; 0 = free. Several threads may fill the
-	 * set for the same copy.
+	 * Identifies the copy of NCCL by the address of one of its functions; 0 = free. Several
+	 * threads may fill the set for the same copy.
 	 */
 	atomic_uintptr_t owner;
 };
@@ -31,8 +31,8 @@ struct cw_real {
 #define CW_REAL_READY 1
 
 /*
- * True if addr lies in NCCL's own code. NCCL also calls its public functions itself, and we do not
- * count those calls.
+ * Returns whether addr lies in NCCL's own code. NCCL also calls its public functions itself, and we
+ * do not count those calls.
  */
 static inline bool cw_real_is_inside(const struct cw_real *real, const void *addr)
 {

@@ -13,8 +13,8 @@ __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
 static const unsigned char never;
 /*
- * The linker puts this file first, so this aligned pointer begins the section, which then fills one
- * page.
+ * Begins the page with the hot data. The linker puts this file first, so this aligned pointer
+ * begins the section, which then fills one page.
  */
 __attribute__((aligned(4096))) CW_HOT_DATA const volatile unsigned char *cw_armed = &never;
 

@@ -2,8 +2,9 @@
 /*
  * The state that every call reads first: the armed byte, and the agent's thread-local data.
  *
- * The kernel wipes the armed byte in a forked child, and the child then passes every call straight
- * through. MADV_WIPEONFORK also covers raw clone and posix_spawn, which do not run atfork handlers.
+ * In a forked child the kernel sets the armed byte to 0, and the child then passes every call
+ * straight through. MADV_WIPEONFORK has this effect even after raw clone and posix_spawn, which do
+ * not run atfork handlers.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 
 #define CW_EXPORT __attribute__((visibility("default")))
 
-/* Every call reads this data, so it shares one page and few cache lines. */
+/* For data that every call reads. In one section it shares one page and few cache lines. */
 #define CW_HOT_DATA __attribute__((section("cw_hot_data")))
 
 #define cw_likely(x) __builtin_expect(!!(x), 1)
@@ -21,12 +22,15 @@
 
 struct cw_group;
 
-/* Initial-exec and small, because every thread of every preloaded process carries it. */
+/*
+ * The agent's data of one thread. Initial-exec and small, because every thread of every preloaded
+ * process has it.
+ */
 struct cw_tls {
-	uint32_t depth;          /* > 0 inside a wrapper: we ignore NCCL's calls to itself */
+	uint32_t depth;          /* > 0 inside a wrapper: we then ignore NCCL's calls to itself */
 	uint32_t group_depth;    /* open ncclGroupStart calls */
 	uint32_t tid;            /* gettid(), 0 = not read yet */
-	uint16_t last_comm;      /* hint: entry of the last op's communicator */
+	uint16_t last_comm;      /* hint: entry of the communicator of the last op */
 	uint16_t last_module;    /* module of the last call site, valid if module_bytes is not 0 */
 	uint32_t next_slot;      /* hint: next slot of the bulk ring after the last op */
 	uint32_t next_comm_slot; /* hint: next slot of last_comm's ring */
@@ -38,7 +42,9 @@ struct cw_tls {
 
 extern __thread struct cw_tls cw_tls __attribute__((tls_model("initial-exec")));
 
-/* The armed byte. Points at a zero byte until the record exists. */
+/*
+ * The armed byte: not 0 if the agent records calls. Points at a zero byte until the record exists.
+ */
 extern const volatile unsigned char *cw_armed;
 
 static inline bool cw_agent_is_armed(void)
@@ -46,10 +52,13 @@ static inline bool cw_agent_is_armed(void)
 	return *__atomic_load_n(&cw_armed, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* True if COLLWATCH_DISABLE is on: the wrappers then only forward. We read the variable once. */
+/*
+ * Returns whether COLLWATCH_DISABLE is on. The wrappers then only forward. We read the variable
+ * once.
+ */
 bool cw_agent_is_disabled(void);
 
-/* CLOCK_MONOTONIC, the clock of the record. */
+/* Returns the time on CLOCK_MONOTONIC in ns, the clock of the record. */
 static inline uint64_t cw_now_ns(void)
 {
 	struct timespec ts;

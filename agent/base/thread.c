@@ -23,7 +23,10 @@ int cw_thread_start(void *(*run)(void *), void *arg)
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&thread, &attr, run, arg);
 	if (r == EINVAL) {
-		/* The application's thread-local data needs more room than STACK_BYTES. */
+		/*
+		 * If pthread_create() fails, the application's thread-local data needs more room
+		 * than STACK_BYTES.
+		 */
 		(void)pthread_attr_setstacksize(&attr, 8u << 20);
 		r = pthread_create(&thread, &attr, run, arg);
 	}

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define PHDRS_MAX 64
-#define NOTES_MAX 2048 /* a file's first notes hold its build-id */
+#define NOTES_MAX 2048 /* size of a file's first notes, which hold its build-id */
 
-/* The kernel makes the copy, so an unmapped address gives an error instead of a signal. */
+/* Copies memory through the kernel. An unmapped address then gives an error instead of a signal. */
 static bool copy(void *to, uintptr_t from, size_t len)
 {
 	struct iovec local = { to, len };
@@ -28,7 +28,7 @@ static size_t padded(uint32_t n)
 	return ((size_t)n + 3) & ~(size_t)3;
 }
 
-/* Searches one note segment. Return: the length of the build-id, 0 if the segment has none. */
+/* Searches one note segment. Returns the length of the build-id; 0 if the segment has none. */
 static unsigned find(const uint8_t *notes, size_t len, uint8_t *ret_id)
 {
 	size_t at = 0;

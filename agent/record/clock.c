@@ -8,21 +8,27 @@
 #include "agent/base/log.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* Least time between two comparisons, for a rate accurate to 1 ppm. */
+/* Least time between two comparisons of the clocks, for a rate accurate to 1 ppm. */
 #define APART_MIN_NS (NS_PER_S / 2)
-/* A rate is valid for a few beats, because the helper thread may be late. */
+/* A rate is valid for several seconds, because the helper thread may be late. */
 #define VALID_NS (4 * NS_PER_S)
-/* Larger difference = drifted apart; the kernel slews its clock by less in VALID_NS. */
+/*
+ * With a larger difference the clocks have drifted apart. The kernel slews its clock by less in
+ * VALID_NS.
+ */
 #define PARTED_NS 2000000u
 #define TRIES 5
 
 CW_HOT_DATA struct cw_clock cw_clock;
 
-/* Only the helper thread uses these. */
+/* Only the helper thread uses the next two variables. */
 static enum { NOT_ASKED, WATCHING, GIVEN_UP } state;
 static struct cw_clock_point last; /* last comparison; 0 = none yet */
 
-/* The kernel checks its clock sources. If it trusts the tsc, we trust it too. */
+/*
+ * Returns whether the kernel uses the tsc as its clock. The kernel checks its clock sources. If it
+ * trusts the tsc, we trust it too.
+ */
 static bool kernel_trusts_ticks(void)
 {
 	char name[8] = "";
@@ -38,7 +44,7 @@ static bool kernel_trusts_ticks(void)
 }
 
 /*
- * Reads both clocks at the same moment. We take TRIES readings and keep the one that took the least
+ * Reads both clocks at the same moment. We make TRIES readings and use the one that took the least
  * time.
  */
 static struct cw_clock_point look(void)
@@ -62,21 +68,21 @@ static uint64_t apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* True if the published rate still gives the kernel's time. */
+/* Returns whether the published rate still gives the kernel's time. */
 static bool holds(const struct cw_clock_rate *r, const struct cw_clock_point *now)
 {
 	uint64_t since = now->ticks - r->ticks;
 
 	if (now->ticks < r->ticks)
 		return false;
-	return now->ns - r->ns > VALID_NS || /* the rate has expired: no reader used it */
+	return now->ns - r->ns > VALID_NS || /* the rate has expired, so no reader used it */
 	       apart(r->ns + (uint64_t)((unsigned __int128)since * r->mult >> 32), now->ns) <
 		       PARTED_NS;
 }
 
 static void publish(const struct cw_clock_point *now)
 {
-	/* Counts from 1, once a second, so it never wraps. */
+	/* The number counts from 1, once a second, so it never wraps. */
 	uint32_t generation = cw_clock.rate_generation + 1;
 	struct cw_clock_rate *r;
 	uint64_t ns = now->ns - last.ns, ticks = now->ticks - last.ticks;

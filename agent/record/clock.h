@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fast clock for the begin and end of ops. It gives CLOCK_MONOTONIC, like all times in the
- * record. It bypasses the C library if the kernel's own clock is the processor's time stamp
- * counter. Library and vDSO are quick only while their half a dozen pages are in caches and TLB.
- * After a training step they are not, and the two readings of a call then cost two microseconds.
+ * record. If the kernel's own clock is the processor's time stamp counter, we read the counter and
+ * bypass the C library. Library and vDSO are quick only while their half a dozen pages are in
+ * caches and TLB. After a training step they are not, and the two readings of a call then cost two
+ * microseconds.
  *
- * The helper thread compares both clocks once a beat and publishes a rate: a moment on both clocks,
- * and the speed of the counter. A reading extrapolates from that moment for a few seconds at most.
- * Meanwhile the kernel may slew its clock (500 ppm at worst). The error stays below 2 ms and is
- * usually below a microsecond.
+ * The helper thread compares both clocks once a second and publishes a rate: a moment on both
+ * clocks, and the speed of the counter. A reading extrapolates from that moment for a few seconds
+ * at most. In these seconds the kernel may slew its clock (500 ppm at worst). The error therefore
+ * stays below 2 ms and is usually below a microsecond.
  *
- * A reading falls back to the library before the first rate, if the helper thread is late, and on
- * other processors. Once the clocks have drifted apart, it falls back for good. They drift apart if
+ * A reading uses the library before the first rate, if the helper thread is late, and on other
+ * processors. Once the clocks have drifted apart, all readings use the library. They drift apart if
  * the counter was reset, or ran on through a suspend.
  */
 #pragma once
@@ -22,7 +23,7 @@
 #include "agent/base/state.h"
 
 struct cw_clock_rate {
-	uint64_t ticks, ns; /* the same moment on the counter and on CLOCK_MONOTONIC */
+	uint64_t ticks, ns; /* one moment on the counter and on CLOCK_MONOTONIC */
 	uint64_t mult;      /* ns per tick, times 2^32 */
 	uint64_t valid;     /* the rate expires this many ticks after that moment */
 };
@@ -60,15 +61,18 @@ static inline uint64_t cw_op_ns(void)
 		return cw_now_ns();
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/*
-	 * If the scheduler delayed us for two beats, the helper thread may have overwritten the
-	 * rate.
+	 * If the scheduler delayed this thread for two seconds, the helper thread may have
+	 * overwritten the rate. The time is then wrong.
 	 */
 	if (cw_unlikely(__atomic_load_n(&cw_clock.rate_generation, __ATOMIC_RELAXED) != generation))
 		return cw_now_ns();
 	return ns;
 }
 
-/* Compares the clocks. Runs once a beat, only in the helper thread. The first call reads /sys. */
+/*
+ * Compares the two clocks. Runs once a second, only in the helper thread. The first call reads
+ * /sys.
+ */
 void cw_clock_step(void);
 
 struct cw_clock_point {
@@ -76,7 +80,7 @@ struct cw_clock_point {
 };
 
 /*
- * Publishes a new rate from one comparison, for which the caller has just read both clocks. Returns
- * false if the clocks have drifted apart. We then withdraw the rate and never publish another.
+ * Publishes a new rate from a comparison. The caller has just read both clocks. Returns false if
+ * the clocks have drifted apart. We then withdraw the rate and never publish another one.
  */
 bool cw_clock_calibrate(struct cw_clock_point now);

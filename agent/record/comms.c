@@ -44,7 +44,10 @@ static void unlock(void)
 	cw_tls.depth--;
 }
 
-/* Identity fields change only between these two calls. A reader that sees an odd number retries. */
+/*
+ * Identity fields change only between write_begin() and write_end(). A reader that sees an odd
+ * number retries.
+ */
 static void write_begin(struct cw_rec_comm *rc)
 {
 	CW_STORE(rc->seqlock, rc->seqlock | 1);
@@ -78,7 +81,10 @@ static bool has_ended(const struct cw_rec_comm *rc)
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_FAILED;
 }
 
-/* Finds the failed entry that this call repeats, with the same id and the same rank. -1 = none. */
+/*
+ * Finds the failed entry that this call repeats: an entry with the same id and the same rank. -1 =
+ * there is none.
+ */
 static int find_failed(const struct cw_comm_birth *birth)
 {
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
@@ -92,8 +98,8 @@ static int find_failed(const struct cw_comm_birth *birth)
 }
 
 /*
- * Picks an entry: the failed one that this call repeats, else an unused one, else the one that
- * ended longest ago. Returns -1 if all are alive.
+ * Picks an entry for a new communicator: the failed one that this call repeats, else an unused one,
+ * else the one that ended longest ago. Returns -1 if all communicators are alive.
  */
 static int pick(const struct cw_comm_birth *birth)
 {
@@ -119,8 +125,8 @@ static int pick(const struct cw_comm_birth *birth)
 }
 
 /*
- * Returns how many communicators of this id this rank had before. We ignore failed ones, because
- * they never existed.
+ * Returns how many communicators of this id this rank had before. Failed communicators do not
+ * count, because they never existed.
  */
 static uint32_t next_instance(const struct cw_comm_birth *birth)
 {
@@ -146,7 +152,10 @@ static void free_p2p(int c)
 	memset(&cw_record.p2p[block - 1], 0, sizeof(cw_record.p2p[0]));
 }
 
-/* Older callers pass a shorter struct without commName, so we check size and version first. */
+/*
+ * Copies the communicator's name from the config. Older callers pass a shorter struct without
+ * commName, so we check size and version first.
+ */
 static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 {
 	const char *name;
@@ -160,7 +169,10 @@ static void copy_name(struct cw_rec_comm *rc, const ncclConfig_t *config)
 		(void)cw_group_name_of_comm(name, rc->name, sizeof(rc->name));
 }
 
-/* The helper thread may read the entry meanwhile, so we write each word atomically. */
+/*
+ * Clears an entry. The helper thread may read the entry at the same time, so we write each word
+ * atomically.
+ */
 static void clear_entry(struct cw_rec_comm *rc)
 {
 	uint64_t *words = (uint64_t *)rc;
@@ -208,7 +220,7 @@ static void fill_entry(int c, const struct cw_comm_birth *birth)
 	copy_name(rc, birth->config);
 	CW_STORE(rc->state, CW_COMM_INIT);
 	write_end(rc);
-	/* We set all fields except the handle, which is 0 already. Other threads may read it. */
+	/* Set all fields except the handle, which is 0 already: other threads may read it. */
 	cw_comms[c].real = birth->real;
 	cw_comms[c].context = NULL;
 	cw_comms[c].device_words = 0;
@@ -244,7 +256,8 @@ void cw_comm_bind(int c, ncclComm_t comm)
 		return;
 	lock();
 	/*
-	 * NCCL may have freed a communicator unseen and may now give the same address to another.
+	 * NCCL may have freed a communicator without a call that we see, and may now give its
+	 * address to another one.
 	 */
 	for (uint32_t i = 0; i < cw_record.header->comms_used; i++) {
 		if ((int)i != c && CW_LOAD(cw_comms[i].handle) == handle) {
@@ -261,8 +274,8 @@ void cw_comm_bind(int c, ncclComm_t comm)
 }
 
 /*
- * If NCCL is newer than our table, its new functions bypass the agent, and we cannot count calls of
- * these functions.
+ * Notes the version of NCCL. If NCCL is newer than our table, its new functions bypass the agent,
+ * and we cannot count the calls of these functions.
  */
 static void note_version(int version)
 {
@@ -315,8 +328,8 @@ void cw_comm_defer(int c, ncclComm_t *where, int parent)
 }
 
 /*
- * Reads the handle that NCCL has stored at *where. The application may have freed the memory since,
- * so we use a read that fails instead of faulting.
+ * Reads the handle that NCCL has stored at *where. The application may have freed that memory since
+ * then, so we use a read that fails instead of faulting.
  */
 static ncclComm_t read_handle(ncclComm_t *where)
 {
@@ -339,7 +352,7 @@ int cw_comm_settle_deferred(int parent, ncclComm_t handle)
 		comm = read_handle(where);
 		if (!comm || (handle && comm != handle))
 			continue;
-		/* With this exchange only one thread settles the child. */
+		/* This exchange lets only one thread settle the child. */
 		if (!__atomic_compare_exchange_n(&cw_comms[i].deferred, &where, NULL, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -447,7 +460,7 @@ struct cw_rec_p2p_block *cw_comm_p2p(int c)
  *
  * A process can write any id into its own record, so the hash need not resist attacks. The daemon
  * matches ranks by these ids only within one uid and label. A collision, forged or accidental,
- * therefore mixes up only a user's own communicators.
+ * therefore mixes up only communicators of one user.
  */
 
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
@@ -463,9 +476,9 @@ uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count)
 		}
 	}
 	/*
-	 * If a site sets NCCL_COMM_ID, all its jobs share one id. We add the uid and the job's
-	 * label to tell the jobs apart. We cannot use the cgroup, because under Slurm each task has
-	 * a different one.
+	 * If a site sets NCCL_COMM_ID, all its jobs share one id. Our hash then includes the uid
+	 * and the job's label, by which the jobs differ. It cannot use the cgroup, because under
+	 * Slurm each task has a different one.
 	 */
 	if (cw_labels_comm_id_is_constant())
 		h = cw_hash_step(h, cw_labels_job_key());

@@ -19,17 +19,21 @@
 
 #define CW_COMM_STREAMS 8
 
-/* The agent's private data of a communicator. Its entry in the record has the rest. */
+/*
+ * The agent's private data of a communicator. The communicator's entry in the record has all other
+ * data.
+ */
 struct cw_comm {
-	uintptr_t handle; /* atomic; 0 = none */
+	uintptr_t handle; /* NCCL's handle, atomic; 0 = none */
 	const struct cw_real *real;
 	void *context;         /* CUcontext, NULL = no device progress */
 	uint64_t device_words; /* CUdeviceptr of the progress section in that context */
-	/* Copies of the record's fields, which save the hot path a cache line. */
+	/* Copies of the record's fields. The copies save the hot path a cache line. */
 	uint32_t nranks;
 	uint32_t generation;
 	/*
-	 * Number of calls so far that create a child of this communicator; gives the next ordinal.
+	 * Number of calls so far that create a child of this communicator. The number gives the
+	 * next ordinal.
 	 */
 	uint32_t made;
 	/* Caches the progress slot of each stream. A writer stores slot before stream_plus_1. */
@@ -37,22 +41,22 @@ struct cw_comm {
 		uint64_t stream_plus_1; /* 0 = free */
 		uint32_t slot;
 	} streams[CW_COMM_STREAMS];
-	ncclComm_t *deferred; /* NCCL will store the handle here; NULL = we wait for none */
+	ncclComm_t *deferred; /* NCCL will store the handle here; NULL = we have the handle */
 	int32_t parent;       /* entry of the parent while `deferred` is set */
 	/*
-	 * The call that creates it: the entry that records the call (-1 = unknown), and its place
-	 * in both rings.
+	 * The call that creates the communicator: the entry that records the call (-1 = unknown),
+	 * and the call's tickets in both rings.
 	 */
 	int32_t making_at;
 	uint64_t making_ring_ticket, making_comm_ticket;
-	struct cw_nccl_hashes hashes; /* the values that NCCL's own hash may have */
+	struct cw_nccl_hashes hashes; /* possible values of NCCL's own hash of the communicator */
 } __attribute__((aligned(64)));
 
 extern struct cw_comm cw_comms[CW_REC_COMMS];
 
 struct cw_comm_birth {
 	const struct cw_real *real;
-	const ncclUniqueId *id; /* gives NCCL's own hash; NULL = unknown */
+	const ncclUniqueId *id; /* gives NCCL's own hash of the communicator; NULL = unknown */
 	uint64_t comm_id;
 	uint64_t parent_id;
 	int32_t parent; /* the parent's entry, -1 = none */
@@ -64,14 +68,14 @@ struct cw_comm_birth {
 	const ncclConfig_t *config;
 };
 
-extern uint8_t cw_comm_hints[256]; /* a guess: the entry for each hash of a handle */
+extern uint8_t cw_comm_hints[256]; /* for each hash of a handle: a guess of its entry */
 
 static inline unsigned cw_comm_hint(uintptr_t handle)
 {
 	return (uint32_t)(handle >> 4) * 0x9e3779b1u >> 24;
 }
 
-/* Finds the entry of a handle by a scan of all entries; -1 = unknown. Any thread, lock-free. */
+/* Finds the entry of a handle in a scan of all entries; -1 = unknown. Any thread, lock-free. */
 int cw_comm_find_slow(uintptr_t handle);
 
 /* Finds the entry of a handle; -1 = unknown. Any thread, lock-free. */
@@ -94,9 +98,9 @@ static inline int cw_comm_find(ncclComm_t comm)
 }
 
 /*
- * Reserves an entry in state INIT. A call that repeats a failed one gets the entry of the failed
- * call, because that communicator never existed. Returns the entry; -1 if all communicators are
- * alive, which the record counts as a drop. Any thread, takes the lock.
+ * Reserves an entry in state INIT. A call that repeats a failed call gets the entry of that call,
+ * because its communicator never existed. Returns the entry. Returns -1 if all communicators are
+ * alive, and counts a drop in the record. Any thread, takes the lock.
  */
 int cw_comm_reserve(const struct cw_comm_birth *birth);
 
@@ -111,27 +115,27 @@ void cw_comm_bind(int c, ncclComm_t comm);
 void cw_comm_ready(int c);
 
 /*
- * Notes that NCCL will store the child's handle in *where later. It does so for a split of a
+ * Notes that NCCL will store the child's handle in *where later. NCCL does so for a split of a
  * non-blocking parent, and for a split in a group.
  */
 void cw_comm_defer(int c, ncclComm_t *where, int parent);
 
 /*
- * Binds deferred children whose handle NCCL has stored. With handle 0 these are all children of the
- * parent, else the child with this handle. Returns the entry that was bound last, -1 = none.
+ * Binds deferred children whose handle NCCL has stored by now. With handle 0 these are all children
+ * of the parent, else the child with this handle. Returns the entry that was bound last; -1 = none.
  */
 int cw_comm_settle_deferred(int parent, ncclComm_t handle);
 
 /*
- * Sets a final or intermediate state; with forget_handle it also clears the handle. A communicator
+ * Sets a final or intermediate state. With forget_handle it also clears the handle. A communicator
  * whose creation failed stays FAILED, even if the program destroys or aborts its handle. Any
  * thread, takes the lock.
  */
 void cw_comm_set_state(int c, enum cw_comm_state state, bool forget_handle);
 
 /*
- * Names a communicator for reports, unless the program gave NCCL a name for it. Returns false if
- * the communicator is unknown. Any thread, takes the lock.
+ * Names a communicator for reports. A name that the program gave to NCCL takes precedence. Returns
+ * false if the communicator is unknown. Any thread, takes the lock.
  */
 bool cw_comm_name(ncclComm_t comm, const char *name);
 
@@ -141,9 +145,12 @@ void cw_comm_note_error(int c);
 /* Records the result of a failed call on communicator c, and NCCL's error text. */
 void cw_comm_failed(int c, ncclResult_t result);
 
-/* Returns the p2p block of a communicator and assigns one on first use; NULL if all are taken. */
+/* Returns the p2p block of a communicator. Assigns a block on first use; NULL if all are taken. */
 struct cw_rec_p2p_block *cw_comm_p2p(int c);
 
-/* These return ids that match the ranks of a communicator across processes. An id is never 0. */
+/*
+ * Return an id of a communicator, which is equal in all processes of the communicator. An id is
+ * never 0.
+ */
 uint64_t cw_comm_id_of(const ncclUniqueId *ids, int count);
 uint64_t cw_comm_child_id(int parent, uint32_t ordinal, int32_t color);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slots of the record hold only the op at the head of each connection. Here we keep all open
- * parts with their counts, and for each slot its connection.
+ * The slots of the record hold only the op at the head of each connection. The tables here hold all
+ * open parts with their counts, and for each slot its connection.
  *
- * A connection finds its slot by open addressing. A slot that is free again keeps its key until
- * another connection takes it, so a busy connection finds the same slot at each op.
+ * A connection finds its slot by open addressing. A free slot keeps the key of its last connection
+ * until another connection takes the slot. A busy connection therefore finds the same slot at each
+ * op.
  */
 #include "agent/record/connections.h"
 
@@ -15,7 +16,10 @@
 #include "agent/record/record.h"
 #include "model/signature.h"
 
-/* Several ops of each connection may be open at once: NCCL queues them. */
+/*
+ * Limit of open parts. Several ops of each connection may be open at once, because NCCL queues
+ * them.
+ */
 #define PARTS 4096u
 #define PART_SHIFT 50
 #define GENERATION_SHIFT 32
@@ -38,13 +42,13 @@ enum { NEVER_USED, IDLE, BEING_TAKEN, OPEN };
 struct place {
 	uint64_t key;
 	uint32_t state;
-	uint32_t head; /* part + 1 whose counts the slot shows, 0 = an op that has ended */
+	uint32_t head; /* index + 1 of the part in the slot, 0 = an op that has ended */
 	uint32_t n_open;
 };
 
 static struct part parts[PARTS];
 static struct place places[CW_REC_CONNECTIONS];
-static uint32_t next_part;  /* a guess: the part that was closed last */
+static uint32_t next_part;  /* a guess of a free part: the one closed last */
 static uint32_t parts_used; /* parts [0, parts_used) have been open at least once */
 
 /* ---- slots ---- */
@@ -60,7 +64,10 @@ static void write_end(struct cw_rec_connection *slot)
 	__atomic_store_n(&slot->sequence, slot->sequence + 1, __ATOMIC_RELEASE);
 }
 
-/* The coarse clock takes a sixth of the time of the other, and a hang lasts for seconds. */
+/*
+ * Returns the time on the coarse clock, which takes a sixth of the time of CLOCK_MONOTONIC. A few
+ * ms of error do not matter, because a hang lasts for seconds.
+ */
 static uint64_t coarse_ns(void)
 {
 	struct timespec ts;
@@ -119,7 +126,7 @@ static bool take(struct place *place, uint32_t from, uint64_t key)
 	return true;
 }
 
-/* Takes any slot that is free now; -1 = none. */
+/* Takes any slot that is free now. Returns its index; -1 = none. */
 static int take_any(uint64_t key)
 {
 	for (uint32_t i = 0; i < CW_REC_CONNECTIONS; i++) {
@@ -131,7 +138,7 @@ static int take_any(uint64_t key)
 	return -1;
 }
 
-/* Finds the connection's slot, or takes one; -1 = all are in use. */
+/* Finds the connection's slot, or takes one. Returns its index; -1 = all are in use. */
 static int slot_of(uint64_t key)
 {
 	int idle = -1;
@@ -158,7 +165,7 @@ static int slot_of(uint64_t key)
 	return take_any(key);
 }
 
-/* Equal for the parts of one connection. It need not resist attacks. */
+/* Returns a key that is equal for all parts of one connection. The hash need not resist attacks. */
 static uint64_t key_of(const struct cw_connection_part *part)
 {
 	uint64_t h = cw_hash_step(CW_HASH_INIT, part->owner);
@@ -208,7 +215,7 @@ static struct part *take_part(void)
 	return NULL;
 }
 
-/* Returns false if another thread has released the part already. */
+/* Releases a part. Returns false if another thread has released it already. */
 static bool release_part(struct part *p)
 {
 	uint32_t generation = CW_LOAD(p->generation);

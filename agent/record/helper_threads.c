@@ -13,20 +13,21 @@
 #include "agent/record/own_memory.h"
 #include "agent/record/record.h"
 
-/*
- * Ranks have up to a few hundred threads. If the list is longer than this, we regard it as corrupt.
- */
+/* A longer list of threads is corrupt. Ranks have up to a few hundred threads. */
 #define MAX_WALK 4096u
-/* A training process has a few dozen distinct start routines. */
+/*
+ * Limit of the addresses whose kind we remember. A training process has a few dozen distinct start
+ * routines.
+ */
 #define MAX_KNOWN 128u
-/* The most new addresses per step. Each costs a pass over the memory map. */
+/* Limit of new addresses per step. Each of them costs a pass over the memory map. */
 #define MAX_LOOKUPS 8u
-/* The kernel's PID_MAX_LIMIT. A larger number is no thread id. */
+/* The kernel's PID_MAX_LIMIT. A larger number is not a thread id. */
 #define MAX_TID 4194304u
-/* The largest offset that we accept into glibc's thread descriptor, which has some 2,300 bytes. */
+/* A larger offset into glibc's thread descriptor is false. The descriptor has some 2,300 bytes. */
 #define MAX_OFFSET 65536u
 
-/* If the name of a file begins like this, threads of the file are helpers. */
+/* Beginnings of file names. A thread that belongs to such a file is a helper thread. */
 static const char *const libraries[] = {
 	"libnccl",     /* NCCL and its network, tuner and profiler plugins */
 	"libcuda.so",  /* the CUDA driver: device events, per-context workers */
@@ -38,7 +39,7 @@ static const char *const libraries[] = {
 };
 
 static struct {
-	/* Offsets in the descriptor; the argument follows the start routine. */
+	/* Offsets in glibc's thread descriptor. The argument follows the start routine. */
 	size_t list, tid, start;
 	bool is_known;
 } layout;
@@ -49,8 +50,8 @@ static struct {
 	uint64_t address;
 	enum kind kind;
 } known[MAX_KNOWN];
-static unsigned n_known;   /* counts all addresses ever noted; a new one replaces the oldest */
-static unsigned n_lookups; /* counts look-ups in this step */
+static unsigned n_known;   /* number of addresses ever noted; a new address replaces the oldest */
+static unsigned n_lookups; /* number of look-ups in this step */
 static uint32_t tids[CW_REC_HELPERS];
 static uint32_t n_tids, n_over_limit;
 
@@ -98,8 +99,8 @@ static enum kind kind_of_file(const char *path)
 }
 
 /*
- * Finds the kind of the code at an address. Returns false if the address is new, and this step has
- * no look-ups left.
+ * Finds the kind of the code at an address. Returns false if the address is new, and this step may
+ * make no further look-up.
  */
 static bool kind_of_address(uint64_t address, enum kind *ret)
 {
@@ -120,7 +121,9 @@ static bool kind_of_address(uint64_t address, enum kind *ret)
 	return true;
 }
 
-/* True if a library started the thread. `routine` holds the start routine and its argument. */
+/*
+ * Returns whether a library started the thread. `routine` holds the start routine and its argument.
+ */
 static bool is_helper(const uint64_t routine[2])
 {
 	uint64_t table;
@@ -146,9 +149,10 @@ static void note(uint32_t tid)
 }
 
 /*
- * glibc keeps a ring of the threads whose stacks it allocated. The helper thread is in it, so we
- * start from ourselves. The ring's head is no thread, and the bytes at its tid offset are no
- * thread's id. Threads start and end during the walk. If we lose the ring, we give up.
+ * Walks the ring of threads whose stacks glibc allocated. The helper thread is in the ring, so we
+ * start from ourselves. The ring's head is not a thread, and the bytes at its tid offset are not a
+ * thread id. Threads start and end during the walk. If the links lead us out of the ring, we give
+ * up and return false.
  */
 static bool walk(void)
 {
@@ -175,7 +179,10 @@ static bool walk(void)
 	return false;
 }
 
-/* A reader may see half of the new list. It then misjudges a thread only once. */
+/*
+ * Stores the list in the record. A reader may see half of the new list, and then misjudges a thread
+ * only once.
+ */
 static void publish(void)
 {
 	struct cw_rec_header *h = cw_record.header;

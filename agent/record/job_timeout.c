@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch has no environment variable for the timeout. The program passes it to
+ * PyTorch has no environment variable for the timeout. The program passes the timeout to
  * init_process_group(), and usually takes it from an option. The options have few names, but not
  * every name states the unit. With a wrong timeout we would alert too early or not at all. An
- * option therefore counts only if its name, or another argument beside it, leaves one reading.
+ * option therefore counts only if its name, or another argument beside it, makes the unit certain.
  * Otherwise the timeout stays unknown.
  *
  *   --distributed-timeout-minutes   NVIDIA/Megatron-LM (training/arguments.py) and programs built
- *       on it, modelscope/ms-swift with underscores: for all its groups.
- *   --distributed-timeout-seconds-after-init   also Megatron-LM (training/training.py). It holds
- *       from the second iteration on and the other option before, so a job has two timeouts.
- *   --comm.init_timeout_seconds, --comm.train_timeout_seconds   pytorch/torchtitan (train.py):
- *       two timeouts, too.
+ *       on it, modelscope/ms-swift with underscores. The timeout applies to all groups.
+ *   --distributed-timeout-seconds-after-init   also Megatron-LM (training/training.py). This
+ *       timeout applies from the second iteration on and the other one before, so a job has two
+ *       timeouts.
+ *   --comm.init_timeout_seconds, --comm.train_timeout_seconds   pytorch/torchtitan (train.py): two
+ *       timeouts, too.
  *   --ddp_timeout   seconds in huggingface/transformers (training_args.py: timedelta(seconds=…)),
  *       minutes in kohya-ss/sd-scripts (library/accelerator_setup.py: timedelta(minutes=…)).
- *   DEEPSPEED_TIMEOUT   minutes in deepspeedai/DeepSpeed (constants.py), for its first group only,
- *       and without effect if Transformers passes its own timeout.
+ *   DEEPSPEED_TIMEOUT   minutes in deepspeedai/DeepSpeed (constants.py). It applies to the first
+ *       group only, and has no effect if Transformers passes its own timeout.
  */
 #include "agent/record/job_timeout.h"
 
@@ -32,20 +33,20 @@
 #define LONGEST_S (CW_JOB_TIMEOUT_LONGEST_NS / NS_PER_S)
 
 /*
- * We read at most this much of the command line. One argument may take 128 KiB, a command line
- * megabytes. The options come well before this limit.
+ * We read at most this much of the command line. One argument may take 128 KiB, and a command line
+ * several megabytes. The options come well before this limit.
  */
 #define ARGUMENTS_BYTES (256u * 1024)
 
 enum unit {
 	UNIT_MINUTES,
 	UNIT_BY_TRAINER, /* seconds if Transformers reads the option, else unknown */
-	UNIT_TWO_TIMES,  /* the job has a second timeout, so we know neither of the two */
+	UNIT_TWO_TIMES,  /* two timeouts, so we know neither */
 };
 
 /*
- * If the command line has several of these options, the first one in this order counts. In names we
- * treat '_' as '-'.
+ * The options that we know. If the command line has several of them, the first one in this order
+ * counts. In names we treat '_' as '-'.
  */
 static const struct option {
 	const char *name;
@@ -58,7 +59,7 @@ static const struct option {
 	{ "--ddp-timeout", UNIT_BY_TRAINER },
 };
 
-/* Only Transformers has these options; sd-scripts has --train_batch_size. */
+/* Options that only Transformers has. sd-scripts has --train_batch_size instead. */
 static const char *const transformers[] = {
 	"--per-device-train-batch-size",
 	"--per-device-eval-batch-size",

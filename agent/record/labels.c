@@ -33,8 +33,8 @@ static const char *env(const char *name)
 }
 
 /*
- * Each rank derives algorithm, protocol or chunking from its own copy of these variables, so they
- * must be the same on every rank. We omit addresses and devices on purpose (SOCKET_IFNAME, IB_HCA,
+ * Variables that must be the same on every rank. Each rank derives algorithm, protocol or chunking
+ * from its own copy of them. We omit addresses and devices on purpose (SOCKET_IFNAME, IB_HCA,
  * HOSTID, COMM_ID, TOPO_FILE differ between healthy nodes). We also omit all variables that only
  * control what NCCL prints.
  */
@@ -102,7 +102,10 @@ static uint64_t env_hash(void)
 	return h == CW_HASH_INIT ? 0 : h;
 }
 
-/* Reads field 22 of /proc/self/stat. The command in field 2 may contain spaces and brackets. */
+/*
+ * Returns the start time of the process: field 22 of /proc/self/stat. The command in field 2 may
+ * contain spaces and brackets.
+ */
 static uint64_t start_ticks(void)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -156,7 +159,7 @@ void cw_labels_set_job_timeout(uint64_t timeout_ns)
 		return;
 	if (strcmp(h->job_timeout_source, source) != 0) {
 		/*
-		 * We clear the time first, so that no reader pairs the old time with half of the
+		 * Clear the time first, so that no reader combines the old time with half of the
 		 * new text.
 		 */
 		CW_STORE(h->job_timeout_ns, 0);
@@ -169,9 +172,9 @@ void cw_labels_set_job_timeout(uint64_t timeout_ns)
 }
 
 /*
- * ibv_modify_qp(3) takes the timeout in 5 bits and the retries in 3 bits. A timeout of 0 waits
- * forever and thus gives no limit. The defaults are those in src/transport/net_ib.cc of NCCL 2.14
- * and later versions.
+ * Limits and defaults of InfiniBand. ibv_modify_qp(3) takes the timeout in 5 bits and the retries
+ * in 3 bits. A timeout of 0 waits forever and therefore gives no limit. The defaults are those in
+ * src/transport/net_ib.cc of NCCL 2.14 and later versions.
  */
 #define IB_TIMEOUT_DEFAULT 20u
 #define IB_TIMEOUT_MAX 31u

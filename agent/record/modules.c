@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If an address lies outside of all known files, the hot path leaves it in `wanted`. The helper
- * thread looks up one address a second; until then the ops have no call site. We never remove a
- * file from the table, because the record may hold addresses of an unloaded file for a long time.
+ * The hot path stores an address outside of all known files in `wanted`. The helper thread looks up
+ * one such address a second; until then the ops have no call site. We never remove a file from the
+ * table, because the record may hold addresses of an unloaded file for a long time.
  */
 #include "agent/record/modules.h"
 
@@ -17,8 +17,8 @@
 #include "common/parse.h"
 
 /*
- * PyTorch's default timeout, if the program passes no timeout to init_process_group(). Its watchdog
- * then ends the job.
+ * PyTorch's default timeout. It applies if the program passes no timeout to init_process_group().
+ * PyTorch's watchdog then ends the job.
  */
 #define TORCH_TIMEOUT_NS (UINT64_C(600) * 1000000000)
 
@@ -26,7 +26,7 @@ static struct {
 	uintptr_t start, end; /* the whole file, from its load address on */
 } ranges[CW_REC_MODULES];
 static uint32_t range_count;
-static uintptr_t wanted; /* an address to look up, 0 = none */
+static uintptr_t wanted; /* address to look up, 0 = none */
 
 void cw_module_find(const void *caller, uint16_t *ret_module, uint32_t *ret_offset)
 {
@@ -78,7 +78,8 @@ static bool parse(const char *line, struct mapping *m)
 }
 
 /*
- * Assumes PyTorch's default timeout if its process group calls NCCL and no other setting is known.
+ * Assumes PyTorch's default timeout if PyTorch's process group calls NCCL and no other setting is
+ * known. `path` is a file that calls NCCL.
  */
 static void assume_timeout(const char *path)
 {
@@ -113,13 +114,19 @@ static void add(uintptr_t start, uintptr_t end, const char *path)
 	__atomic_store_n(&range_count, i + 1, __ATOMIC_RELEASE);
 }
 
-/* The mappings of a file are consecutive. The first one, at offset 0, gives the load address. */
+/*
+ * Searches the memory map for the file at an address. The mappings of a file are consecutive. The
+ * first mapping, at offset 0, gives the load address.
+ */
 struct search {
 	uintptr_t addr;
 	uintptr_t file_start, file_end;
 	char file[256];
 	bool hit;
-	/* Another file has begun; later lines of the first file are another mapping of it. */
+	/*
+	 * True once another file has begun. Later lines of the first file then belong to another
+	 * mapping of it.
+	 */
 	bool is_over;
 };
 
@@ -145,7 +152,7 @@ static void on_line(struct search *s, char *line)
 		s->hit = s->file[0] != '\0';
 }
 
-/* Passes lines of the memory map to on_line() until it has found the file and its end. */
+/* Passes lines of the memory map to on_line(), which stops the walk at the end of the file. */
 static void read_maps(struct search *s)
 {
 	static char buf[16384]; /* only the helper thread uses it */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call sites: the loaded file that called NCCL, and the offset in it. The hot path only compares
- * addresses with the known ranges. The helper thread looks up new addresses in /proc/self/maps,
- * because the loader's own iterator takes the loader's lock.
+ * Call sites: the loaded file that called NCCL, and the offset in that file. The hot path only
+ * compares addresses with the known ranges. The helper thread looks up new addresses in
+ * /proc/self/maps. It does not use the loader's own iterator, which takes the loader's lock.
  */
 #pragma once
 
@@ -35,14 +35,14 @@ static inline void cw_module_of(const void *caller, uint16_t *ret_module, uint32
 }
 
 /*
- * Looks up the last address that cw_module_find() did not know. Only the helper thread calls it;
- * reads /proc.
+ * Looks up the last address that cw_module_find() did not know. Only the helper thread calls this
+ * function. Reads /proc.
  */
 void cw_modules_resolve(void);
 
 /*
  * Copies the kernel's name of the file that is mapped at addr. Returns false if no file is mapped
- * there, or if its name with the NUL is longer than len. Only the helper thread calls this. Reads
- * /proc.
+ * there, or if the name with its NUL is longer than len. Only the helper thread calls this
+ * function. Reads /proc.
  */
 bool cw_module_path(uintptr_t addr, char *ret, size_t len);

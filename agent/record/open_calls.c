@@ -11,7 +11,8 @@
 /* A call counts after this time. A call that waits for no other rank returns far sooner. */
 #define OPEN_FOR_NS UINT64_C(2000000000)
 /*
- * One step adds at most this much. If steps are further apart, the process may have been stopped.
+ * The most time that one step adds to an open call. If steps are further apart, the process may
+ * have been stopped, and we must not count that time.
  */
 #define STEP_MAX_NS UINT64_C(1100000000)
 
@@ -19,12 +20,12 @@
 
 static struct {
 	struct cw_rec_wait calls[MAX_CALLS];
-	uint64_t open_ns[MAX_CALLS]; /* how long we have seen each call open */
+	uint64_t open_ns[MAX_CALLS]; /* how long each call has been open */
 	uint64_t step_ns;            /* time of the last step */
 	size_t n;
 } last;
 
-/* Returns false if a writer is at the slot, or if the slot was never used. */
+/* Copies an op. Returns false if a thread is writing to the slot, or if the slot was never used. */
 static bool copy_op(const struct cw_rec_op *from, struct cw_rec_op *to)
 {
 	const uint64_t *words = (const uint64_t *)from;

@@ -8,12 +8,12 @@
 
 #include "agent/record/record.h"
 
-/* The smallest page size; each border of a larger page is also a border of these. */
+/* The smallest page size. Each border of a larger page is also a border of 4096-byte pages. */
 #define PAGE 4096u
 
 /*
  * Returns the number of bytes read up to the first unmapped page. header->pid is our own pid,
- * because we made the record.
+ * because this process made the record.
  */
 static size_t read_own(const struct iovec *to, unsigned long n_to, const struct iovec *from,
 		       unsigned long n_from)
@@ -39,8 +39,8 @@ bool cw_own_read(uint64_t from, void *to, size_t len)
 }
 
 /*
- * A read ends at the first unmapped page. So we read the last piece first and then the rest before
- * it.
+ * A read ends at the first unmapped page. We therefore read the last piece first and then the bytes
+ * before it.
  */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads memory of this process that may be unmapped. The functions fail instead of faulting. Each
- * one makes one system call and takes no lock of ours. They are async-signal-safe and keep errno.
+ * of them makes one system call and takes no lock of ours. They are async-signal-safe and keep
+ * errno.
  */
 #pragma once
 
@@ -9,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads len bytes. Returns false unless it read all of them. */
+/* Reads len bytes. Returns false if some of them are not readable. */
 bool cw_own_read(uint64_t from, void *to, size_t len);
 
 /*
- * Reads the len bytes before `end` to the end of the buffer. If unmapped memory interrupts them,
- * reads only the bytes behind it. Returns the number of bytes read; 0 if even the last `least`
- * bytes are not readable. The caller ensures least <= len.
+ * Reads the len bytes before address `end` to the end of the buffer. If unmapped memory interrupts
+ * them, reads fewer bytes, but still up to `end`. Returns the number of bytes read, at least
+ * `least`; 0 if even the last `least` bytes are not readable. The caller ensures least <= len.
  */
 size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least);
 
@@ -23,6 +24,6 @@ size_t cw_own_read_before(uint64_t end, void *buf, size_t len, size_t least);
 
 /*
  * Reads len bytes from each of n <= CW_OWN_READ_MANY addresses and stores them back to back.
- * Returns false unless it read all of them.
+ * Returns false if some of them are not readable.
  */
 bool cw_own_read_many(const uint64_t from[], unsigned n, void *to, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record is one memfd with a fixed layout: a header that lists the sections, and then the
- * sections. We map it and then seal it. After that only our mapping can write to it, and no process
- * can shrink it under a reader.
+ * sections. We map the memfd and then seal it. After the seal only our mapping can write to it, and
+ * no process can shrink it under a reader.
  */
 #include "agent/record/record.h"
 
@@ -54,8 +54,8 @@ struct offsets {
 };
 
 /*
- * Plans the layout. The sections that the GPU writes come first and share no page with others,
- * because we register their pages with the driver.
+ * Plans the layout. The sections that the GPU writes come first. They share no page with other
+ * sections, because we register their pages with the driver.
  */
 static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 {
@@ -103,12 +103,12 @@ static int map_and_seal(int fd, uint64_t bytes, void **ret_map)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* Without this a forked child would write into its parent's record. */
+	/* Without MADV_DONTFORK a forked child would write into its parent's record. */
 	if (madvise(map, bytes, MADV_DONTFORK) < 0)
 		goto fail;
 	/*
 	 * We add F_SEAL_FUTURE_WRITE after our own mapping, so no other process can ever write.
-	 * Linux before 5.1 lacks this seal: we then make no record, and the job runs on.
+	 * Linux before 5.1 lacks this seal. We then make no record, and the job runs on.
 	 */
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) < 0)

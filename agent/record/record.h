@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's side of the flight record of this process (record/record_layout.h). The agent makes
- * the record once and never moves or frees it. If others read a field, the agent stores it with the
- * helpers below, as an atomic of the field's own size.
+ * the record once and never moves or frees it. Fields that other threads or processes read need the
+ * macros below, which store a field as an atomic of its own size.
  */
 #pragma once
 
@@ -42,22 +42,23 @@ struct cw_record {
 extern struct cw_record cw_record;
 
 /*
- * Makes the memfd, maps and seals it, and writes the fixed part of the header; state stays 0.
- * with_stacks adds room for call stacks, unless the pages are too large for that. Blocks only on
- * page faults. Returns 0 or -errno. On error no resource remains.
+ * Makes the memfd, maps and seals it, and writes the fixed part of the header. The header's state
+ * stays 0. with_stacks adds room for call stacks, unless the system's pages are too large for that.
+ * Blocks only on page faults. Returns 0 or -errno. After an error no resource remains.
  */
 int cw_record_create(bool with_stacks);
 
 /*
  * Lays out a record without call stacks in the caller's memory, which must be zeroed and
- * page-aligned. The lab simulates many ranks in one process with it. Returns the bytes that the
- * record needs. If that is more than `bytes`, the function has changed nothing.
+ * page-aligned. The lab simulates many ranks in one process with this function. Returns the bytes
+ * that the record needs. If that is more than `bytes`, the function has changed nothing.
  */
 size_t cw_record_take(void *memory, size_t bytes);
 
 /*
- * The agent calls these two around its own file reads and writes of at most this many bytes. The
- * daemon can then tell them from progress of the program. Any thread, lock-free.
+ * The agent calls cw_record_io_begin() and cw_record_io_end() around its own file reads and writes
+ * of at most this many bytes. The daemon can then distinguish them from progress of the program.
+ * Any thread, lock-free.
  */
 static inline void cw_record_io_begin(uint64_t bytes)
 {
@@ -69,7 +70,7 @@ static inline void cw_record_io_end(uint64_t bytes)
 	(void)__atomic_fetch_add(&cw_record.header->own_io_done, bytes, __ATOMIC_SEQ_CST);
 }
 
-/* Counts a loss. Any thread, lock-free. */
+/* Counts one loss. Any thread, lock-free. */
 static inline void cw_record_drop(enum cw_rec_drop what)
 {
 	(void)__atomic_fetch_add(&cw_record.header->drops[what], 1, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other threads write to the record while we copy it. A reader of the file cannot retry, so the
- * copy must be consistent. We therefore mark each slot that changed meanwhile as empty, and copy
+ * Copies the record while other threads write to it. A reader of the file cannot retry, so the copy
+ * must be consistent. We therefore mark each slot that changed during the copy as empty, and copy
  * each changed communicator again.
  */
 #include "agent/record/save.h"
@@ -23,7 +23,7 @@
 #include "agent/record/record.h"
 
 #define EVERY_NS 1000000000u
-/* We wait this long until the helper thread has ended its own write. */
+/* The exiting thread waits this long for the end of the helper thread's own write. */
 #define AT_EXIT_WAIT_NS UINT64_C(2000000000)
 #define COPIES_OF_A_COMM 3
 
@@ -75,7 +75,7 @@ static void copy_words(void *to, const void *from, size_t bytes)
 		t[i] = __atomic_load_n(&f[i], __ATOMIC_RELAXED);
 }
 
-/* Translates a pointer into the record to a pointer into the copy. */
+/* Returns the place in the copy that corresponds to a pointer into the record. */
 static void *in_copy(const void *at)
 {
 	return save.copy + ((const char *)at - (const char *)cw_record.header);
@@ -92,7 +92,7 @@ static void drop_changed(const struct cw_rec_op *ring, unsigned count)
 	}
 }
 
-/* An odd number marks the copy of a slot that changed meanwhile. */
+/* Marks the copies of slots that changed during the copy, with an odd sequence number. */
 static void drop_changed_connections(void)
 {
 	struct cw_rec_connection *copy = in_copy(cw_record.connections);
@@ -145,9 +145,9 @@ static bool write_all(int fd, const char *from, size_t bytes)
 }
 
 /*
- * We create a new file each time. Another user may have placed a FIFO at this path, which would
- * swallow the record or block us. The path may also be a link to another file, or a file that
- * others can read.
+ * Creates a new file. We never write to an existing one. Another user may have placed a FIFO at
+ * this path, which would swallow the record or block us. The path may also be a link to another
+ * file, or a file that others can read.
  */
 static int create(const char *path)
 {
@@ -155,7 +155,10 @@ static int create(const char *path)
 	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-/* rename() replaces the whole file, so a reader always sees one complete copy. */
+/*
+ * Writes the copy to a temporary file first. rename() then replaces the whole file, so a reader
+ * always sees one complete copy.
+ */
 static void write_copy(void)
 {
 	static bool has_failed;
@@ -195,8 +198,8 @@ void cw_save_step(void)
 }
 
 /*
- * Saves a last copy. Does nothing in a forked child: the child has no mapping of the record, and
- * the kernel has wiped the armed byte there.
+ * Saves a last copy at exit. Does nothing in a forked child: the child has no mapping of the
+ * record, and the kernel has set the armed byte to 0 there.
  */
 __attribute__((destructor)) static void save_at_exit(void)
 {
@@ -213,6 +216,6 @@ __attribute__((destructor)) static void save_at_exit(void)
 		}
 		(void)sched_yield();
 	}
-	save_now(); /* is_busy stays set, so the helper thread saves no more */
+	save_now(); /* is_busy stays set, so the helper thread saves no further copy */
 	errno = saved_errno;
 }
