@@ -21,7 +21,7 @@ static void find_driver(void)
 
 	if (!next)
 		return;
-	/* We keep the handle: the pointers need it. */
+	/* We never close the handle, because our function pointers lead into the library. */
 	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	if (!handle) {
 		(void)dlerror();
@@ -42,13 +42,13 @@ static void find_driver(void)
 }
 
 /*
- * We look for the driver only when a caller needs it. If NCCL makes the program's first call into
- * CUDA, no driver is loaded when the agent starts. One thread looks, and the other threads wait for
- * it, because dlopen(RTLD_NOLOAD) takes little time.
+ * Finds the driver, when a caller needs it and not before. If NCCL makes the program's first call
+ * into CUDA, no driver is loaded when the agent starts. One thread searches, and the other threads
+ * wait for it, because dlopen(RTLD_NOLOAD) takes little time.
  */
 bool cw_cuda_ready(void)
 {
-	/* 0 = no thread has looked, 1 = a thread is looking, 2 = a thread has looked */
+	/* 0 = no thread has searched, 1 = a thread is searching, 2 = a thread has searched */
 	static int state;
 	int expected = 0;
 
@@ -94,8 +94,8 @@ void cw_cuda_note_model(int ordinal)
 		return;
 	name[sizeof(name) - 1] = '\0';
 	/*
-	 * Other threads may read the name, or write the same name. We write the first byte last, so
-	 * a reader that sees it sees the whole name.
+	 * Other threads may read the name, or write the same name. Write the first byte last: a
+	 * reader that sees the first byte then sees the whole name.
 	 */
 	for (size_t i = sizeof(name); i-- > 1;)
 		CW_STORE(model[i], name[i]);

@@ -20,10 +20,13 @@
 CW_HOT_DATA bool cw_times_is_on;
 
 static uint64_t next_ns; /* earliest time of the next sample */
-/* Ops to skip after next_ns: else we would sample the first op of each burst. */
+/*
+ * Number of ops to skip after next_ns. Without skips we would sample only the first op of each
+ * burst.
+ */
 static uint32_t skip;
 static uint64_t samples;
-/* Per entry, the number of its newest sample; 0 = never used. */
+/* Number of the newest sample in each entry; 0 = never used. */
 static uint64_t taken[CW_REC_TIMES];
 
 void cw_times_comm_ready(void *context, uint64_t pages)
@@ -67,9 +70,9 @@ static bool stamp(const struct cw_op_call *call, uint32_t index, size_t offset)
 }
 
 /*
- * Finds an entry whose last sample is complete, so that both kernels have written their words. A
- * kernel that still waits in a stream would write into the next sample. If two threads compete,
- * only one gets the entry.
+ * Finds a free entry: both kernels of its last sample have written their words. A kernel that still
+ * waits in a stream would write into the next sample. If two threads compete, only one gets the
+ * entry.
  */
 static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 {
@@ -90,8 +93,8 @@ static struct cw_rec_time *free_entry(uint64_t now_ns, uint32_t *ret_index)
 	*ret_index = (uint32_t)(number % CW_REC_TIMES);
 	t = &cw_record.times[*ret_index];
 	/*
-	 * We advance even if the entry is not free. If the second kernel of its sample never
-	 * launched, the entry stays busy for good.
+	 * Advance even if the entry is not free. If the second kernel of its sample never launched,
+	 * the entry stays busy for good.
 	 */
 	CW_STORE(samples, number);
 	if (CW_LOAD(taken[*ret_index]) && !__atomic_load_n(&t->end_ns, __ATOMIC_ACQUIRE))
@@ -128,7 +131,7 @@ uint32_t cw_times_begin(const struct cw_op_call *call, uint64_t enter_ns)
 	return ok ? index + 1 : 0;
 }
 
-/* We do not publish a failed call, but its entry has to become free again. */
+/* Ends a sample. We do not publish a failed call, but its entry has to become free again. */
 void cw_times_end(const struct cw_op_call *call, uint32_t entry, bool is_good)
 {
 	struct cw_rec_time *t = &cw_record.times[entry - 1];

@@ -12,8 +12,8 @@ int cw_driver_wait_enter(void)
 		uint32_t seen = CW_LOAD(waits[i].tid);
 
 		/*
-		 * We also reuse an older entry of this thread. The thread left that wait without
-		 * returning from it.
+		 * We also reuse an older entry of this thread: the thread left that wait without a
+		 * return from it.
 		 */
 		if (seen != tid &&
 		    (seen || !__atomic_compare_exchange_n(&waits[i].tid, &seen, tid, false,

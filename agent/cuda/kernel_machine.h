@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU instructions that the kernels need, as PTX, so that nvcc and clang agree on their
- * meaning. A test compiles the kernels for the host, and replaces this file by a machine of its
- * own.
+ * The GPU instructions that the kernels need. We write them as PTX, so that nvcc and clang agree on
+ * their meaning. A test compiles the kernels for the host. It replaces this file by one that does
+ * the same on the CPU.
  */
 #pragma once
 
@@ -17,7 +17,9 @@
 
 #define KERNEL extern "C" __global__
 
-/* The "memory" clobbers below keep the compiler from moving a later read before the instruction. */
+/*
+ * The "memory" clobbers below forbid the compiler to move a later read in front of the instruction.
+ */
 #define READ_REGISTER(name)                                                                        \
 	static __device__ inline uint32_t name##_get(void)                                         \
 	{                                                                                          \
@@ -52,7 +54,7 @@ static __device__ inline void fence_system(void)
 	asm volatile("membar.sys;" ::: "memory");
 }
 
-/* *p = *p >= limit ? 0 : *p + 1; returns the old value */
+/* Computes *p = *p >= limit ? 0 : *p + 1 in one step; returns the old value. */
 static __device__ inline uint32_t count_up(uint32_t *p, uint32_t limit)
 {
 	uint32_t old;
@@ -77,7 +79,10 @@ static __device__ inline double square_root(double v)
 	return r;
 }
 
-/* The tensor does not change while we run, because the op that could change it has not begun. */
+/*
+ * Loads a word of the tensor. The tensor does not change while we run, because the op that could
+ * change it has not begun.
+ */
 static __device__ inline uint64_t load64(uint64_t address)
 {
 	uint64_t v;

@@ -8,7 +8,8 @@
 
 #define WORDS_PER_THREAD 4 /* with fewer words a thread is not worth its cost */
 /*
- * Up to here, several blocks cost more time than they save: joining them takes 2.5 us on an H200.
+ * For at most this many words we use one block. Several blocks would cost more time than they save,
+ * because it takes 2.5 us on an H200 to join their results.
  */
 #define ONE_BLOCK_WORDS 4096
 
@@ -16,8 +17,8 @@ static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
 
 /*
- * Returns also a context whose kernels failed to load or are being loaded, because we try each
- * context once.
+ * Finds the entry of a context. The entry may be one whose kernels failed to load or are being
+ * loaded, because we try each context once.
  */
 static struct cw_kernels *find(const void *context)
 {
@@ -43,7 +44,10 @@ static bool has_functions(void)
 	       cw_cuda.exchange_capture_mode;
 }
 
-/* The driver may load lazily, so we also request each function, which loads it. */
+/*
+ * Loads the kernels. The driver may load lazily, so we also request each function, which forces the
+ * load.
+ */
 static bool load(struct cw_kernels *k)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent's own kernels (summary_kernel.cu) in the contexts of this process. We load them when a
- * communicator becomes ready, and never later. If an NCCL kernel waits for its peers, a load after
- * it can block for good.
+ * communicator becomes ready, and never later. A later load could block for good behind an NCCL
+ * kernel that waits for its peers.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "agent/base/cuda_abi.h"
 
-/* The kernels built into the agent; empty if the build had neither nvcc nor clang. */
+/* The kernels that the build put into the agent; empty if the build had neither nvcc nor clang. */
 extern const unsigned char cw_kernel_image[];
 extern const unsigned int cw_kernel_image_bytes;
 
@@ -25,32 +25,36 @@ struct cw_kernels {
 
 /*
  * Loads the kernels into the current context, once. pages: the context's address of the record's
- * device pages, 0 = not known yet. Calls CUDA. Any thread; does not wait for another thread.
+ * device pages; 0 = not known yet. Calls CUDA. Any thread; does not wait for another thread.
  */
 void cw_kernels_load(CUcontext context, uint64_t pages);
 
-/* Returns NULL if the context has no kernels. Any thread, lock-free. */
+/* Finds the kernels of a context; NULL = the context has none. Any thread, lock-free. */
 struct cw_kernels *cw_kernels_of(const void *context);
 
 /*
- * True if we may launch on the stream. The stream is then not in a capture, and the driver can tell
- * this. The stream's context must be current.
+ * Returns whether we may launch on the stream: the driver can tell whether the stream is in a
+ * capture, and it is not. The stream's context must be current.
  */
 bool cw_kernels_may_launch(CUstream stream);
 
 /*
- * Launches the summary of a tensor, with a number of blocks that fits its size. After an error we
- * launch nothing in that context any more, and return false.
+ * Launches the summary of a tensor, with a number of blocks that fits the tensor's size. After an
+ * error returns false, and we launch nothing in that context any more.
  */
 struct cw_summary_args;
 bool cw_kernels_sum(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args);
 /*
- * Like cw_kernels_sum(), but on a stream of the program's choice. is_alone: use one block, which
- * needs no scratch area. False means that we launched nothing; the context may still be fine.
+ * Launches a summary on a stream of the program's choice. is_alone: use one block, which needs no
+ * scratch area. Returns false if we launched nothing; unlike with cw_kernels_sum(), the context may
+ * still be usable.
  */
 bool cw_kernels_sum_for_program(struct cw_kernels *k, CUstream stream, struct cw_summary_args *args,
 				bool is_alone);
 
-/* Launches fn with one parameter. After an error we launch nothing in that context any more. */
+/*
+ * Launches fn with one parameter. After an error returns false, and we launch nothing in that
+ * context any more.
+ */
 bool cw_kernels_launch(struct cw_kernels *k, CUfunction fn, uint32_t blocks, uint32_t threads,
 		       CUstream stream, void *param);

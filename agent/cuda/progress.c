@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot is a pair of words for one communicator on one stream. The communicator's entry caches the
- * slots of its streams. On a miss we search all slots, then claim a free one. Streams take slots in
- * ascending order, CUDA graphs take them from the end of the table.
+ * slots of its streams. On a cache miss we search all slots, and then claim a free one. Streams
+ * take slots in ascending order. CUDA graphs take slots from the end of the table.
  */
 #include "agent/cuda/progress.h"
 
@@ -29,8 +29,8 @@ static bool is_registered, is_registering_over;
 static uint32_t slots_used;
 
 /*
- * The thread that makes the first communicator ready reads the environment. Other threads use its
- * result.
+ * Returns whether the user wants progress. The thread that makes the first communicator ready reads
+ * the environment. Other threads use its result.
  */
 static bool is_wanted(void)
 {
@@ -50,8 +50,9 @@ static bool is_wanted(void)
 }
 
 /*
- * Host registration may invalidate a capture in any thread, unless this thread's capture mode is
- * relaxed. PORTABLE: one registration serves all contexts.
+ * Registers the progress pages with the driver. A registration may invalidate a capture in any
+ * thread, unless this thread's capture mode is relaxed. PORTABLE: one registration serves all
+ * contexts.
  */
 static bool register_pages(void)
 {
@@ -59,7 +60,7 @@ static bool register_pages(void)
 	CUresult r;
 
 	memset(cw_record.device_pages, 0,
-	       cw_record.device_bytes); /* pages must be resident before the driver pins them */
+	       cw_record.device_bytes); /* the driver pins the pages, so make them resident first */
 	if (cw_cuda.exchange_capture_mode)
 		(void)cw_cuda.exchange_capture_mode(&mode);
 	r = cw_cuda.host_register(cw_record.device_pages, cw_record.device_bytes,
@@ -75,9 +76,9 @@ static bool register_pages(void)
 }
 
 /*
- * The first thread registers the pages. Other threads, each with its own device, wait for it. The
- * wait is bounded, because the first thread may be waiting inside the driver for a launch of one of
- * the others.
+ * Returns whether the pages are registered. The first thread registers them. Other threads, each
+ * with its own device, wait for the first one. The wait has a limit, because the first thread may
+ * be waiting inside the driver for a launch of another thread.
  */
 static bool are_pages_registered(void)
 {
@@ -107,8 +108,8 @@ void cw_progress_comm_ready(int c)
 	bool pushed;
 
 	/*
-	 * A non-blocking communicator launches from any thread that polls it, so we cannot rely on
-	 * the order of a stream.
+	 * Any thread that polls a non-blocking communicator may launch its ops. We then cannot rely
+	 * on the order of a stream.
 	 */
 	if (!is_wanted() || !cw_cuda_ready() || (rc->flags & CW_REC_COMM_NONBLOCKING))
 		goto lost;
@@ -141,7 +142,7 @@ void cw_progress_comm_forget(int c)
 
 	/*
 	 * If the program did not shut down the communicator properly, the GPU may still write for
-	 * it. We then keep its slots.
+	 * it. We then do not free its slots.
 	 */
 	if (rc->state != CW_COMM_DESTROYED)
 		return;
@@ -209,7 +210,7 @@ void cw_progress_give_back(uint16_t slot)
 	CW_STORE(cw_record.progress_info[slot].comm_plus_1, 0u);
 }
 
-/* Handles a cache miss: searches all slots, then takes a new one. */
+/* Handles a cache miss: searches all slots, then claims a new one. */
 static uint16_t find_slot(int c, cudaStream_t stream, uint64_t op_index)
 {
 	for (uint32_t i = 0; i < CW_REC_PROGRESS_SLOTS; i++) {
@@ -285,8 +286,8 @@ static bool write_word(int c, uint64_t offset, cudaStream_t stream, uint32_t val
 	cw_cuda_pop(pushed);
 	if (!ok) {
 		/*
-		 * The stream or context is in error. We do not report this: the application learns
-		 * of it from its own calls.
+		 * The stream or context is in error. We do not report the error, because the
+		 * application learns of it from its own calls.
 		 */
 		__atomic_store_n(&comm->context, NULL, __ATOMIC_RELEASE);
 		(void)__atomic_fetch_or(&cw_record.comms[c].flags, CW_REC_COMM_PROGRESS_LOST,

@@ -2,14 +2,13 @@
 /*
  * Device progress: the GPU itself writes, in stream order, how far a stream has come on a
  * communicator (docs/design/agent.md#progress-words). Before an op the stream writes the op's
- * number to the slot's "reached" word, and after the op to "completed". We use cuStreamWriteValue32
- * on the caller's stream, from the caller's thread. No code here waits, polls or synchronises, and
- * no thread of the agent ever calls CUDA.
+ * number to the slot's "reached" word, and after the op to the "completed" word. We use
+ * cuStreamWriteValue32 on the caller's stream, from the caller's thread. No code here waits, polls
+ * or synchronises, and no thread of the agent ever calls CUDA.
  *
  * If the user asks for it, some ops of a busy stream get no writes (agent/cuda/progress_budget.h).
- *
- * If we cannot write (no driver, slots used up, a stream in a capture, an error), the op's
- * completion is unknown. It is never wrong.
+ * Sometimes we cannot write: no driver, all slots in use, a stream in a capture, an error. The op's
+ * completion is then unknown, but never wrong.
  */
 #pragma once
 
@@ -20,16 +19,20 @@
 
 /*
  * Sets up progress for a communicator that became ready. Finds the driver's functions, which are in
- * the process by now, and makes sure that the progress pages are registered. Stores the context of
- * the communicator's device, or the current context if we do not know the device. Calls CUDA.
+ * the process by now, and registers the progress pages unless they are registered. Stores the
+ * context of the communicator's device, or the current context if we do not know the device. Calls
+ * CUDA.
  */
 void cw_progress_comm_ready(int c);
 
-/* Call this before another communicator uses entry c. The caller holds the registry's lock. */
+/*
+ * Call this function before another communicator uses entry c. The caller holds the registry's
+ * lock.
+ */
 void cw_progress_comm_forget(int c);
 
 struct cw_progress_at {
-	uint16_t slot; /* CW_REC_NO_SLOT = unknown */
+	uint16_t slot; /* CW_REC_NO_SLOT = progress unknown */
 	bool is_captured;
 };
 
@@ -47,7 +50,7 @@ uint16_t cw_progress_take(int c);
 void cw_progress_give_back(uint16_t slot);
 
 /*
- * Makes the stream write op_index to the slot's "reached" or "completed" word. Keeps errno. Returns
+ * Make the stream write op_index to the slot's "reached" or "completed" word. Keep errno. Return
  * false if the driver refuses. The communicator then gets no further writes, and the op's
  * completion is unknown.
  */

@@ -64,7 +64,7 @@ static uint32_t place_of(uint32_t spot, uint32_t burst)
 	return (spot ^ burst) * UINT32_C(0x9e3779b1) >> 8;
 }
 
-/* The host went quiet after the newest op, so we mark the place and the spot of that op. */
+/* Marks the place and the spot of the newest op, because the host went quiet after it. */
 static void learn(struct cw_progress_budget *t)
 {
 	uint32_t spot = CW_LOAD(t->spot);
@@ -74,7 +74,7 @@ static void learn(struct cw_progress_budget *t)
 		set_mark(&t->spots, spot);
 }
 
-/* Removes marks with too many hits, because they would defeat the budget. */
+/* Removes marks with too many hits. Such marks would let too many ops exceed the budget. */
 static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 {
 	CW_STORE(t->looks, 0u);
@@ -88,8 +88,9 @@ static void forget(struct cw_progress_budget *t, uint32_t spot, bool by_spot)
 }
 
 /*
- * True if marks caused too many writes. If the limit is passed at a rare spot, other spots caused
- * most of the hits. So the limit is four times as high, unless the spot is one of the last two.
+ * Returns whether marks caused too many writes. A spot that is one of the last two hits is
+ * frequent, and CW_PROGRESS_BUDGET_HITS limits it. For a rare spot the limit is four times as high,
+ * because other spots caused most of the hits.
  */
 static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 {
@@ -102,7 +103,7 @@ static bool has_too_many_hits(struct cw_progress_budget *t, uint32_t by)
 	return hits > (is_frequent ? CW_PROGRESS_BUDGET_HITS : 4 * CW_PROGRESS_BUDGET_HITS);
 }
 
-/* True if a mark asks for the writes of an op that the budget cannot pay for. */
+/* Returns whether a mark requests writes for an op that the budget cannot pay for. */
 static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t place)
 {
 	bool by_spot = has_mark(&t->spots, spot);
@@ -122,7 +123,8 @@ static bool is_marked(struct cw_progress_budget *t, uint32_t spot, uint32_t plac
 /* ---- one op ---- */
 
 /*
- * True if no call has returned to the host for CW_PROGRESS_BUDGET_QUIET_NS and no op was launched.
+ * Returns whether the host was quiet: for CW_PROGRESS_BUDGET_QUIET_NS no call returned and no op
+ * was launched.
  */
 static bool is_after_pause(const struct cw_progress_budget *t, uint64_t now_ns)
 {
@@ -139,7 +141,7 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 	uint32_t place = place_of(spot, burst), ops = CW_LOAD(t->ops);
 	uint64_t closed = CW_LOAD(t->closed), chosen = CW_LOAD(t->chosen);
 
-	/* We learn nothing if the last op was one that we always write for. */
+	/* If we wrote for the last op anyway, there is nothing to learn from it. */
 	if (after_pause && chosen && chosen >= CW_LOAD(t->opened))
 		learn(t);
 	CW_STORE(t->chosen, op_index);
@@ -151,7 +153,7 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 		return 0;
 	}
 	/*
-	 * We never skip an op behind a pair of writes that has not ended. The op would seem to be
+	 * Never skip an op behind a pair of writes that has not ended. Such an op would seem to be
 	 * running.
 	 */
 	if (after_pause || CW_LOAD(t->opened) != closed || op_index <= closed ||

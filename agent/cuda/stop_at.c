@@ -21,11 +21,11 @@
 
 /*
  * Bits 1 << enum cw_rec_stop: the causes to stop for. Once our thread runs, only that thread uses
- * them.
+ * `wanted` and `growth`.
  */
 static unsigned wanted;
 static struct cw_growth growth;
-/* Per entry, the number of the last summary that we have seen. */
+/* For each entry: the number of the last summary that we have seen. */
 static uint64_t seen[CW_REC_SUMMARY_RING];
 
 static bool has_word(const char *list, const char *word)
@@ -55,9 +55,9 @@ void cw_stop_at_start(void)
 }
 
 /*
- * We send SIGSTOP to this thread, which takes it before the system call returns. When the call
- * returns, SIGCONT has continued the rank. This thread blocks all other signals, but cannot block
- * SIGSTOP.
+ * Stops the rank. We send SIGSTOP to this thread, which takes the signal before the system call
+ * returns. When the call returns, SIGCONT has continued the rank. This thread blocks all other
+ * signals, but cannot block SIGSTOP.
  */
 static void stop(enum cw_rec_stop why, uint32_t entry)
 {
@@ -73,8 +73,8 @@ static void stop(enum cw_rec_stop why, uint32_t entry)
 }
 
 /*
- * Copies the summary of an entry. False if the device is writing the entry, or if we have seen its
- * summary.
+ * Copies the summary of an entry. Returns false if the device is writing the entry, or if we have
+ * seen this summary before.
  */
 static bool take(uint32_t i, struct cw_rec_summary *ret)
 {
@@ -99,8 +99,8 @@ static void judge(uint32_t entry, const struct cw_rec_summary *s)
 }
 
 /*
- * Takes summaries in the order of their numbers, as far as the device has written them. If a
- * summary arrives after its successor, it belongs to another stream, and so usually to another
+ * Judges new summaries in the order of their numbers, as far as the device has written them. A
+ * summary that arrives after its successor belongs to another stream, and so usually to another
  * communicator.
  */
 static void judge_new(void)

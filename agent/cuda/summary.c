@@ -2,8 +2,8 @@
 /*
  * A launch gets an entry of the ring only after the entry's last launch has published its summary.
  * Until then the last kernel may still wait in a blocked stream, and would write into the entry
- * later. So at most as many launches are under way as there are entries, and a process that hangs
- * keeps its summaries.
+ * later. The number of launches under way therefore never exceeds the number of entries, and a
+ * process that hangs keeps its summaries.
  */
 #include "agent/cuda/summary.h"
 
@@ -33,7 +33,7 @@
 enum policy { POLICY_OFF, POLICY_SAMPLED, POLICY_FULL };
 
 struct launched {
-	uint64_t publish; /* 0 = never */
+	uint64_t publish; /* number of the launch; 0 = never */
 	uint64_t bytes, cost_ns;
 };
 
@@ -67,7 +67,7 @@ void cw_summary_comm_ready(void *context, uint64_t pages)
 	bool is_first = !__atomic_test_and_set(&asked, __ATOMIC_ACQ_REL);
 	enum policy wanted_policy = read_policy(is_first);
 
-	/* Another thread may overtake the first one: both read the same value. */
+	/* Two threads may run this at once, and both read the same value. */
 	__atomic_store_n(&policy, wanted_policy, __ATOMIC_RELAXED);
 	if (is_first) {
 		cw_summary_budget_init(&budget, cw_now_ns());
@@ -113,7 +113,7 @@ static uint64_t readable(const struct cw_tensor *t)
 	return (good < end ? good - at : bytes) / t->element_bytes;
 }
 
-/* True if the last launch into this entry has ended, or if the entry had no launch yet. */
+/* Returns whether the last launch into this entry has ended, or there was no launch yet. */
 static bool has_ended(uint64_t number)
 {
 	const struct launched *l = &ring[number % CW_REC_SUMMARY_RING];
@@ -138,7 +138,7 @@ static bool is_free(uint64_t number)
 
 /*
  * Finds an entry whose last launch has ended; NULL = none. We pass over an entry whose kernel waits
- * in a blocked stream, so that other streams need not wait with it.
+ * in a blocked stream. Otherwise other streams would wait with it.
  */
 static struct launched *free_entry(uint64_t *ret_number)
 {
@@ -153,9 +153,9 @@ static struct launched *free_entry(uint64_t *ret_number)
 }
 
 /*
- * Finds an entry while a reader takes all summaries. Waits until one is free. The device may stand
- * still behind an op in which other ranks wait for this rank. So after a wait in vain we do not
- * wait again until an entry is free.
+ * Finds an entry while a reader copies all summaries. Waits until an entry is free. The device may
+ * stand still behind an op in which other ranks wait for this rank. After a wait in vain we
+ * therefore do not wait again until an entry is free.
  */
 static struct launched *wait_for_entry(uint64_t *ret_number)
 {
@@ -170,7 +170,8 @@ static struct launched *wait_for_entry(uint64_t *ret_number)
 }
 
 /*
- * Makes this thread the only one that chooses an entry. False if another thread is still choosing.
+ * Makes this thread the only one that chooses an entry. Returns false if another thread is still
+ * choosing.
  */
 static bool claim(void)
 {
@@ -210,7 +211,7 @@ static uint64_t draw_of(const struct cw_op_call *call, bool is_output)
 	return cw_hash_mix64(CW_LOAD(rc->comm_id) ^ (number * 2 + is_output));
 }
 
-/* Returns the number of bytes to summarise; 0 = none. */
+/* Returns the number of bytes of the tensor to summarise; 0 = none. */
 static uint64_t wanted(const struct cw_op_call *call, uint64_t bytes, bool is_output,
 		       uint64_t *ret_cost_ns)
 {
@@ -286,7 +287,7 @@ static uint32_t launch(const struct cw_op_call *call, const struct cw_op_desc *d
 	args.out = entry_address(k, CW_REC_SUMMARY_FIRSTS + args.slot);
 	if (!is_output)
 		args.first_out = entry_address(k, k->ordinal);
-	/* After an error the entry stays taken, because we do not know whether the kernel runs. */
+	/* After an error the entry stays taken, because the kernel may be running. */
 	if (!cw_kernels_sum(k, desc->stream, &args))
 		return 0;
 	return CW_REC_SUMMARY_FIRSTS + args.slot + 1;

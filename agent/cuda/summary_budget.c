@@ -2,12 +2,13 @@
 #include "agent/cuda/summary_budget.h"
 
 /*
- * The overhead of a launch. It lasts from the end of the previous work to the first instruction of
- * the kernel, and again after its last instruction.
+ * The overhead of a launch: the time from the end of the previous work to the first instruction of
+ * the kernel, and the time after its last instruction.
  */
 #define LAUNCH_NS 4000u
 /*
- * Half a terabyte a second, the read rate of a GPU from ten years ago. Measured times correct it.
+ * START_NS_PER_MIB is half a terabyte a second, the read rate of a GPU from ten years ago. Measured
+ * times correct it.
  */
 #define START_NS_PER_MIB 2000u
 #define MIN_NS_PER_MIB 100u
@@ -17,13 +18,13 @@
  * flood of launches.
  */
 #define CREDIT_MAX_NS (4000000000ll / 1000000 * CW_SUMMARY_SHARE_PPM)
-/* A smaller part of a tensor says too little to justify a launch. */
+/* A smaller part of a tensor shows too little to justify a launch. */
 #define MIN_BYTES (64u << 10)
 #define MIN_SHARE 64
 #define STRIDE_LOG2_MAX 30
 /*
- * If the credit covers fewer than PLENTY such tensors, we take one op in ONE_IN. Otherwise, in a
- * program with a fixed rhythm, the same ops would always spend the credit before the others.
+ * If the credit covers fewer than PLENTY tensors of this size, we take one op in ONE_IN. Otherwise,
+ * in a program with a fixed rhythm, the same ops would always spend the credit before the others.
  */
 #define PLENTY 8
 #define ONE_IN 4
@@ -82,8 +83,8 @@ void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint6
 
 	b->credit_ns -= (int64_t)(device_ns + LAUNCH_NS) - (int64_t)cost_ns;
 	/*
-	 * We limit the debt. A launch that waited behind other kernels must not blind us for
-	 * minutes.
+	 * Limit the debt. Otherwise one launch that waited behind other kernels would stop all
+	 * summaries for minutes.
 	 */
 	if (b->credit_ns < -CREDIT_MAX_NS)
 		b->credit_ns = -CREDIT_MAX_NS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The device time that summaries may take (COLLWATCH_SUMMARY=sampled). Credit grows with time. A
- * launch spends its estimated cost at once, and we correct that by its measured time later. The
- * budget chooses the ops, and the share of a large tensor.
+ * launch spends its estimated cost at once. Later we correct the credit by the measured time. The
+ * budget chooses the ops, and the part of a large tensor.
  *
- * Pure: the caller passes the time in, and lets only one thread in at a time.
+ * Pure: the caller passes the time. Only one thread at a time may call these functions.
  */
 #pragma once
 
@@ -38,9 +38,9 @@ void cw_summary_budget_settle(struct cw_summary_budget *b, uint64_t bytes, uint6
 			      uint64_t device_ns);
 
 /*
- * Chooses the words of a tensor to summarise, if the budget granted fewer than all its bytes. We
- * read one chunk in 2^n. The first chunk follows from draw. So ranks with the same share read the
- * same places, and over time we cover the whole tensor. Stores the chunks in args.
+ * Chooses the words of a tensor to summarise, if the budget granted fewer bytes than the tensor
+ * has. We read one chunk in 2^n. The first chunk follows from draw. Ranks with the same n therefore
+ * read the same chunks, and over time we cover the whole tensor. Stores the chunks in args.
  */
 void cw_summary_budget_place(uint64_t draw, uint64_t bytes, uint64_t granted,
 			     struct cw_summary_args *args);

@@ -5,16 +5,16 @@
 
 #include "model/op.h"
 
-/* A series is leaving its type if it will exceed it within this many further summaries. */
+/* A series is leaving its type if it will exceed the type within this many further summaries. */
 #define AHEAD 2.0f
-/* The least and the most growth per summary, relative to the mean growth. */
+/* Limits of an even pace: least and most growth per summary, relative to the mean growth. */
 #define PACE_MIN 0.25f
 #define PACE_MAX 4.0f
 
 /*
- * log2 of a finite number above 0, to 0.01. We take the exponent, and approximate the rest by a
- * parabola through the ends of an octave. Denormal doubles come out wrong, but they are far from
- * the end of any type.
+ * Returns log2 of a finite number above 0, to 0.01. We take the exponent, and approximate the rest
+ * by a parabola through the ends of an octave. The result for denormal doubles is wrong, but they
+ * are far from the end of any type.
  */
 static float log2_of(double v)
 {
@@ -55,8 +55,8 @@ static bool is_alike(const struct cw_rec_summary *a, const struct cw_rec_summary
 }
 
 /*
- * Finds the first series of this call that has no summary in this step. If the program does not
- * mark its steps, that is the first series of the call.
+ * Finds the first series of this call that has no summary in this step; NULL = none. If the program
+ * does not mark its steps, finds the first series of the call.
  */
 static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_summary *s)
 {
@@ -74,7 +74,10 @@ static struct cw_growth_series *find(struct cw_growth *g, const struct cw_rec_su
 	return &g->series[g->n++];
 }
 
-/* Adds a summary to a series. A NaN, an Inf or a tensor of only zeros restarts the series. */
+/*
+ * Adds a summary to a series. A NaN, an Inf or a tensor of only zeros restarts the series. Returns
+ * true once the series has CW_GROWTH_STEPS growing values.
+ */
 static bool extend(struct cw_growth_series *of, const struct cw_rec_summary *s)
 {
 	float value;

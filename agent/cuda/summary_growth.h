@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judges from the summaries of one rank whether its numbers are about to leave their type. This is
- * a small part of numerics/judge/headroom.c, which judges all ranks. The agent's stop
- * (agent/cuda/stop_at.h) uses it, so it needs no libm and allocates no memory.
+ * Judges from the summaries of one rank whether its numbers are about to leave their type (exceed
+ * the largest finite number). This is a small part of numerics/judge/headroom.c, which judges all
+ * ranks. The agent's stop (agent/cuda/stop_at.h) uses it, so it needs no libm and allocates no
+ * memory.
  *
- * A series consists of the tensors of one call in each step. We tell calls apart by the facts in
- * their summaries. A series is leaving its type if its largest magnitude grew at an even pace in
- * CW_GROWTH_STEPS summaries. Two more such steps must also exceed the type. A loss scale that
- * doubles is one growth, not eight.
+ * A series consists of the tensors of one call in each step. We distinguish calls by the facts in
+ * their summaries. A series is leaving its type if two conditions hold. Its largest magnitude grew
+ * at an even pace in CW_GROWTH_STEPS summaries. Two more such steps would exceed the type. A loss
+ * scale that doubles is one growth, not eight.
  *
  * One thread. The caller passes only published, whole summaries.
  */
@@ -19,7 +20,7 @@
 #include "record/record_layout.h"
 
 #define CW_GROWTH_STEPS 8u
-/* The number of calls of a step that we can tell apart: inputs and outputs of all communicators. */
+/* Limit of the series, for inputs and outputs of all communicators in a step. */
 #define CW_GROWTH_SERIES 256u
 
 struct cw_growth_series {
@@ -28,7 +29,7 @@ struct cw_growth_series {
 	uint32_t n;
 };
 
-/* A zeroed struct is empty. */
+/* All series of a rank. A zeroed struct is empty. */
 struct cw_growth {
 	struct cw_growth_series series[CW_GROWTH_SERIES];
 	uint32_t n;
@@ -36,7 +37,7 @@ struct cw_growth {
 };
 
 /*
- * Takes the next summary, in the order of their numbers. True if the numbers of its series are
- * leaving their type.
+ * Adds the next summary; the caller passes summaries in the order of their numbers. Returns true if
+ * the numbers of the summary's series are leaving their type.
  */
 bool cw_growth_is_leaving(struct cw_growth *g, const struct cw_rec_summary *s);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor summaries on the GPU, and time stamps. nvcc compiles this file for every architecture it
- * offers, or clang compiles it to PTX without any of NVIDIA's headers. So we write as PTX
- * everything that differs between the two compilers, and include no header that either of them
+ * Tensor summaries on the GPU, and time stamps. nvcc compiles this file for every architecture that
+ * it offers, or clang compiles it to PTX without any of NVIDIA's headers. We therefore write
+ * everything that differs between the two compilers as PTX, and include no header that one of them
  * lacks.
  *
  * Each thread adds up words, each block adds up its threads, and the last block to finish adds up
- * the blocks. That block writes the result into host memory and publishes it. The blocks of one
- * launch share a scratch area. The host gives the area to another launch only after the first has
- * published.
+ * the blocks. The last block writes the result into host memory and publishes it. The blocks of one
+ * launch share a scratch area. The host gives the area to another launch only after the first
+ * launch has published.
  */
 #ifndef CW_KERNEL_MACHINE
 #define CW_KERNEL_MACHINE "agent/cuda/kernel_machine.h"
@@ -21,12 +21,15 @@
 #include "record/record_layout.h"
 #include "record/summary_math.h"
 
-/* A thread loads so many words before it adds up the first: memory answers after 700 ns. */
+/*
+ * A thread loads this many words before it adds up the first one, because memory answers only after
+ * 700 ns.
+ */
 #define WORDS_AT_ONCE 4
 
 /*
- * The size is an odd multiple of eight bytes, so that the threads of a warp access different banks
- * of shared memory.
+ * A partial result. Its size is an odd multiple of eight bytes, so that the threads of a warp
+ * access different banks of shared memory.
  */
 struct partial {
 	struct cw_summary_sum sum;
@@ -52,8 +55,8 @@ static __device__ inline uint64_t load_word(const struct cw_summary_args *args, 
 }
 
 /*
- * Adds up a thread's share of the full words. dtype is a constant after inlining, so no branch on
- * it remains.
+ * Adds up a thread's share of the full words. dtype is a constant after inlining, so the compiler
+ * removes every branch on it.
  */
 static __device__ __attribute__((always_inline)) inline void
 scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct cw_summary_sum *sum)
@@ -75,8 +78,8 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 			word[n] = load64(args->data + at[n] * 8);
 		}
 		/*
-		 * This loop shifts the words up instead of using an index. Unrolled, the code would
-		 * be WORDS_AT_ONCE times as long.
+		 * Shift the words up instead of using an index. An index would need an unrolled
+		 * loop, whose code would be WORDS_AT_ONCE times as long.
 		 */
 #pragma unroll 1
 		for (unsigned n = 0; n < at_once && i < words; n++, i += step) {
@@ -90,7 +93,9 @@ scan(const struct cw_summary_args *args, unsigned dtype, uint64_t words, struct 
 	}
 }
 
-/* Adds up the last word, which the caller has found to be chosen and not full. */
+/*
+ * Adds up the last word of the tensor. The caller has checked that the word is chosen and not full.
+ */
 static __device__ inline void scan_tail(const struct cw_summary_args *args, uint64_t index,
 					struct cw_summary_sum *sum)
 {
@@ -145,7 +150,10 @@ static __device__ inline void write_out(uint64_t address, const struct cw_rec_su
 	to[0] = s->publish;
 }
 
-/* Writes the statistics in stream order. Their reader runs later on the same stream. */
+/*
+ * Writes the statistics for the program in stream order. The program reads them later on the same
+ * stream.
+ */
 static __device__ inline void finish(const struct cw_summary_args *args,
 				   const struct cw_summary_sum *sum)
 {
@@ -194,7 +202,7 @@ static __device__ inline void join(struct partial *to, const struct partial *fro
 		to->begin_ns = from->begin_ns;
 }
 
-/* Adds up the sums of a block's threads; thread 0 has the total afterwards. */
+/* Adds up the sums of a block's threads. Afterwards thread 0 has the total. */
 static __device__ inline void join_block(struct partial *shared, const struct partial *mine)
 {
 	shared[tid_get()] = *mine;
@@ -207,7 +215,7 @@ static __device__ inline void join_block(struct partial *shared, const struct pa
 	}
 }
 
-/* Reads another block's sum from memory; volatile forbids older, cached values. */
+/* Reads another block's sum from memory. volatile forbids the use of older, cached values. */
 static __device__ inline void read_partial(struct partial *to, const volatile struct partial *from)
 {
 	to->sum.elements = from->sum.elements;
@@ -260,7 +268,7 @@ KERNEL __launch_bounds__(CW_SUM_THREADS) void cw_summary(struct cw_summary_args 
 		conclude(&args, &shared[0].sum, shared[0].begin_ns);
 }
 
-/* One thread stores the time when the stream reached this kernel. */
+/* Stores the time when the stream reached this kernel. One thread runs it. */
 KERNEL void cw_stamp(uint64_t where)
 {
 	*(volatile uint64_t *)where = device_clock();

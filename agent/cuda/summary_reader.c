@@ -21,7 +21,8 @@
 #define PATIENCE_NS UINT64_C(10000000000)
 #define PAUSE_NS 200000
 
-static const struct cw_summary_taken *taken; /* NULL = no reader */
+/* The file that we share with the reader; NULL = no reader. */
+static const struct cw_summary_taken *taken;
 
 bool cw_summary_reader_wait(uint64_t since_ns)
 {
@@ -30,16 +31,17 @@ bool cw_summary_reader_wait(uint64_t since_ns)
 	if (!cw_agent_is_armed() || cw_now_ns() - since_ns >= PATIENCE_NS)
 		return false;
 	/*
-	 * We make the system call ourselves: a thread that is cancelled inside the library would
-	 * keep its locks.
+	 * A direct system call: a thread that the program cancels inside the library would keep our
+	 * locks.
 	 */
 	(void)syscall(SYS_nanosleep, &pause, NULL);
 	return true;
 }
 
 /*
- * Maps a plain file that the user owns. The file must be long enough, so that the mapping does not
- * pass its end. Returns NULL on an error. With errno ENOENT the file does not exist yet.
+ * Maps the shared file, which must be a plain file of this user. The file must be long enough,
+ * because a read beyond its end would kill the process. Returns NULL on an error. With errno ENOENT
+ * the file does not exist yet.
  */
 static const struct cw_summary_taken *map(const char *path)
 {
@@ -50,10 +52,7 @@ static const struct cw_summary_taken *map(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	/*
-	 * We make the system call ourselves: fstat@GLIBC_2.33 would be the newest symbol of the
-	 * library.
-	 */
+	/* A direct system call: fstat@GLIBC_2.33 would be the newest symbol of the library. */
 	if (syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    st.st_size >= (off_t)sizeof(*found))
 		at = mmap(NULL, sizeof(*found), PROT_READ, MAP_SHARED, fd, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's count is the size of one rank's part (nccl.h). In all_gather and gather a rank sends that
- * part. In reduce_scatter and scatter it receives that part. In all-to-all a rank exchanges one
- * such part with each rank. If only the root uses a buffer, the pointer may be anything on other
- * ranks, and we do not touch it.
+ * Fills in a tensor. NCCL's count is the size of one rank's part (nccl.h). In all_gather and gather
+ * a rank sends one part. In reduce_scatter and scatter it receives one part. In all-to-all a rank
+ * exchanges one part with each rank. If only the root uses a buffer, the pointer may be anything on
+ * other ranks, and we do not touch it.
  */
 #include "agent/cuda/tensor.h"
 

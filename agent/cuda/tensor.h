@@ -13,9 +13,9 @@ struct cw_tensor {
 	unsigned element_bytes;
 };
 
-/* False if this rank has no input, or if we do not know the input. */
+/* Finds the input. Returns false if this rank has no input, or if we do not know the input. */
 bool cw_tensor_input(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		     struct cw_tensor *ret);
-/* False if this rank has no output. */
+/* Finds the output. Returns false if this rank has no output. */
 bool cw_tensor_output(const struct cw_op_desc *desc, uint32_t nranks, int32_t rank,
 		      struct cw_tensor *ret);

@@ -10,9 +10,10 @@
 #include "record/summary_math.h"
 
 /*
- * Launches on one stream run one after the other, so each stream has one scratch area. When all
- * areas are in use, launches on other streams have a single block, which needs no area. If a new
- * stream gets the handle of a destroyed one, it also gets the area of that stream.
+ * The streams that have a scratch area. Launches on one stream run one after the other, so each
+ * stream needs only one area. When all areas are in use, launches on other streams have a single
+ * block, which needs no area. If a new stream gets the handle of a destroyed one, it also gets the
+ * area of that stream.
  */
 static void *streams[CW_SUM_STREAMS];
 
@@ -50,8 +51,8 @@ bool collwatch_tensor_stats_load(void)
 }
 
 /*
- * Returns the stream's scratch area; CW_SUM_STREAMS = none. The legacy default stream is NULL, so
- * we add one to the handle.
+ * Returns the stream's scratch area; CW_SUM_STREAMS = none. The handle of the legacy default stream
+ * is NULL, which means "free" in the table, so we add one to each handle.
  */
 static uint32_t place_of(void *stream)
 {
@@ -94,8 +95,8 @@ bool collwatch_tensor_stats(uint64_t data, uint64_t elements, int dtype, void *s
 	k = kernels_here(&context);
 	if (k && cw_kernels_may_launch(stream)) {
 		/*
-		 * We need no area per context and stream: each context has its own scratch areas,
-		 * and a stream belongs to one context.
+		 * An area per stream suffices: each context has its own scratch areas, and a stream
+		 * belongs to one context.
 		 */
 		place = place_of(stream);
 		args.slot = CW_REC_SUMMARY_RING + place;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the part of a graph from a stream's capture. A program may begin, join and end captures
- * anywhere, so we ask the driver about the capture at each op. If we cannot follow a capture, its
+ * anywhere, so we query the driver about the capture at each op. If we cannot follow a capture, its
  * communicator becomes uncounted.
  */
 #include "agent/ops/graph.h"
@@ -18,13 +18,11 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 
-static uintptr_t foreign_graphs[16]; /* the last 16 graphs that the program captured into */
+static uintptr_t foreign_graphs[16]; /* last graphs that the program captured into */
 static unsigned foreign_count;
 static bool has_seen_captures;
 
-/*
- * cuStreamIsCapturing and cuStreamGetCaptureInfo_v2 of the driver itself. We do not hook these two.
- */
+/* The driver's own cuStreamIsCapturing and cuStreamGetCaptureInfo_v2, which we do not hook. */
 CW_HOT_DATA cw_is_capturing_fn cw_graph_is_capturing;
 static CUresult (*capture_info)(cudaStream_t stream, CUstreamCaptureStatus *status, uint64_t *id,
 				void **graph, const void **deps, size_t *num_deps);
@@ -37,7 +35,7 @@ void cw_graph_comm_ready(int c)
 
 	if (!next || __atomic_load_n(&capture_info, __ATOMIC_RELAXED))
 		return;
-	/* We keep the handle: the pointers need it. */
+	/* We never close the handle, because our function pointers lead into the library. */
 	handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	if (handle) {
 		p = next(handle, "cuStreamIsCapturing");
@@ -76,7 +74,7 @@ static bool is_foreign(const void *graph)
 }
 
 /*
- * Finds the stream's capture. Returns false if we cannot follow ops there. The body of a condition
+ * Finds the stream's capture. Returns false if we cannot follow ops in it. The body of a condition
  * is a foreign graph, and would reject even a progress write.
  */
 static bool find_capture(cudaStream_t stream, struct capture *ret)
@@ -106,7 +104,7 @@ uint64_t cw_graph_capture_id(cudaStream_t stream)
 
 void cw_graph_captured(void *graph, uint64_t id)
 {
-	/* A graph that is older than its capture keeps its parts. */
+	/* A graph that is older than its capture keeps its parts, so we remove none. */
 	if (!graph || is_foreign(graph) || CW_LOAD(foreign_count) > 16)
 		return;
 	cw_graph_lock();
@@ -121,13 +119,16 @@ void cw_graph_captured(void *graph, uint64_t id)
 
 /*
  * Finds or creates the part of the captured graph for communicator c. The caller holds the lock.
- * Returns NULL if the tables are full. We then lose the op.
+ * Returns NULL if the tables are full, and the op is then lost.
  */
 static struct cw_graph_part *part_for(int c, const struct capture *capture)
 {
 	struct cw_graph_part *part = cw_graph_part_find(capture->graph, c);
 
-	/* This part is left over from a failed capture, and the driver has reused its handle. */
+	/*
+	 * Another capture id: the part is left over from a failed capture, and the driver has
+	 * reused its handle.
+	 */
 	if (part && part->capture_id != capture->id) {
 		cw_graph_part_left(part);
 		part = NULL;

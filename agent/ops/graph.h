@@ -4,11 +4,11 @@
  * captures the op's stream, the op runs each time the program launches the graph. The op becomes
  * part of a template, and only launches advance the counters of its communicator.
  *
- * We keep one template per graph and communicator, a "part", in the record's replay table. An
- * executable graph leads to its parts; clones and child graphs have parts of their own. We cannot
- * follow a graph if the tables are full, if we miss a launch, or if its construction is unknown to
- * us. We then mark the communicator as uncounted: its numbers mean nothing from then on, and the
- * analysis draws no conclusion from them.
+ * We store one template per graph and communicator, a "part", in the record's replay table. An
+ * executable graph leads to its parts. Clones and child graphs have parts of their own. We cannot
+ * follow a graph if the tables are full, if we miss a launch, or if we do not know how the program
+ * made the graph. We then mark the communicator as uncounted. Its numbers mean nothing from then
+ * on, and the analysis draws no conclusion from them.
  *
  * A launch is lock-free and allocates nothing. The functions that make, change and end graphs take
  * one lock, and never hold it across a call into CUDA.
@@ -25,27 +25,27 @@
 #define CW_GRAPH_COMMS 12   /* communicators in one executable graph */
 #define CW_GRAPH_EXECS 1024 /* living executable graphs with NCCL ops, a power of two */
 
-/* Looks up the driver's functions when a communicator becomes ready. Takes the loader's lock. */
+/* Finds the driver's functions when a communicator becomes ready. Takes the loader's lock. */
 void cw_graph_comm_ready(int c);
 
 /*
- * Call this when the agent sees a capture of the program. It then also sees the program's other
+ * Notes that the agent sees a capture of the program. The agent then also sees the program's other
  * calls about graphs.
  */
 void cw_graph_capture_seen(void);
 
 /*
- * Call this when the program captures into a graph that exists already. We cannot tell how such ops
- * will run.
+ * Notes that the program captures into a graph that exists already. We cannot know how ops of such
+ * a graph will run.
  */
 void cw_graph_capture_into(void *graph);
 
-/* Returns the id of the stream's active capture, or 0 if there is none. Keeps errno. */
+/* Returns the id of the stream's active capture; 0 = there is none. Keeps errno. */
 uint64_t cw_graph_capture_id(cudaStream_t stream);
 
 /*
- * Call this when a capture has ended: the capture with this id produced the graph. A failed capture
- * produces no graph, and the driver may reuse its handle. So we keep the ops known under the handle
+ * Notes that the capture with this id has ended and produced the graph. A failed capture produces
+ * no graph, and the driver may reuse its handle. We therefore keep the ops known under the handle
  * only if this capture added them.
  */
 void cw_graph_captured(void *graph, uint64_t id);
@@ -55,7 +55,7 @@ typedef CUresult (*cw_is_capturing_fn)(cudaStream_t stream, CUstreamCaptureStatu
 /* The driver's function; NULL = the driver has none. */
 extern cw_is_capturing_fn cw_graph_is_capturing;
 
-/* True if an op on this stream would be captured. */
+/* Returns whether CUDA would capture an op on this stream. */
 static inline bool cw_graph_is_captured(cudaStream_t stream)
 {
 	cw_is_capturing_fn ask = __atomic_load_n(&cw_graph_is_capturing, __ATOMIC_ACQUIRE);
@@ -66,29 +66,32 @@ static inline bool cw_graph_is_captured(cudaStream_t stream)
 }
 
 /*
- * Moves a captured op, which has its numbers already, into the template. Takes back the numbers and
- * appends the op. Outside a group it also enqueues the "reached" write.
+ * Moves a captured op into the template. The op has its numbers already, which the function takes
+ * back. Outside a group it also enqueues the "reached" write.
  */
 void cw_graph_op(struct cw_op_call *call, const struct cw_op_desc *desc, struct cw_group *group);
 
-/* Call this when the captured op's call has returned. */
+/* Call this function when the captured op's call has returned. */
 void cw_graph_op_done(const struct cw_op_call *call, struct cw_group_comm *gc, bool ok);
 
 /*
- * Like cw_graph_op() and cw_graph_op_done(), but for all ops that a group captured on one
+ * Do the work of cw_graph_op() and cw_graph_op_done() for all ops that a group captured on one
  * communicator.
  */
 void cw_graph_group_launch(const struct cw_group_comm *gc);
 void cw_graph_group_done(struct cw_group_comm *gc, bool ok);
 
-/* Call these after the program's successful calls on its graphs. */
+/* Call these functions after the program's successful calls on its graphs. */
 void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device);
 void cw_graph_updated(void *exec, void *graph);
 void cw_graph_copied(void *to, void *from); /* `to` is a clone, or has `from` as a child */
 void cw_graph_destroyed(void *graph);
 void cw_graph_exec_destroyed(void *exec);
-void cw_graph_exec_unknown(void *exec); /* we cannot follow this change */
-/* The body of a condition runs without being instantiated. */
+void cw_graph_exec_unknown(void *exec); /* a change that we cannot follow */
+/*
+ * Notes that the program uses a conditional graph node. The body of such a node runs without an
+ * instantiation that we see.
+ */
 void cw_graph_has_condition(void);
 
 /* One launch of a graph, for one of the graph's communicators. */
@@ -105,8 +108,9 @@ struct cw_graph_launch {
 };
 
 /*
- * Call these before and after a launch. cw_graph_launch_enter() returns false if the graph holds no
- * NCCL op. The caller must then not call cw_graph_launch_leave().
+ * Call cw_graph_launch_enter() before a launch and cw_graph_launch_leave() after it.
+ * cw_graph_launch_enter() returns false if the graph holds no NCCL op. The caller must then not
+ * call cw_graph_launch_leave().
  */
 bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStream_t stream);
 void cw_graph_launch_leave(struct cw_graph_launch *launch, cudaStream_t stream, bool ok);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executable graphs: an open-addressed table from the driver's handle to parts. Changes hold the
- * lock; launches search without it. When a graph ends, its entry stays as a mark, so that no search
- * stops too early.
+ * lock; launches search without it. When a graph ends, its entry becomes a mark (GONE). Without the
+ * mark, a search for another graph would stop too early.
  */
 #include "agent/ops/graph.h"
 #include "agent/ops/graph_part.h"
@@ -138,7 +138,7 @@ void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device)
 	if ((uintptr_t)exec <= GONE || !graph)
 		return;
 	cw_graph_lock();
-	forget_exec(exec); /* removes an older graph with this handle, whose end we missed */
+	forget_exec(exec); /* an older graph may have had this handle, and we missed its end */
 	bind_exec(exec, graph);
 	cw_graph_unlock();
 	if (can_launch_on_device)
@@ -157,8 +157,8 @@ static bool copy_part(void *to, const struct cw_graph_part *from)
 	uint32_t at = replay->first_plus_1;
 
 	/*
-	 * Without this check the communicator's ops would come from two graphs, in an unknown
-	 * order.
+	 * With conditions, or a second part, the communicator's ops would come from two graphs, in
+	 * an unknown order.
 	 */
 	if (part || CW_LOAD(has_conditions))
 		return false;
@@ -188,8 +188,8 @@ void cw_graph_copied(void *to, void *from)
 		    !cw_graph_replay_of(part)->ops)
 			continue;
 		/*
-		 * The copy writes to the same progress words as long as it lives, so we give them
-		 * up.
+		 * The copy writes to the same progress words as long as it lives. Neither graph can
+		 * then use them.
 		 */
 		CW_STORE(cw_graph_replay_of(part)->progress_slot, CW_REC_NO_SLOT);
 		part->slot = CW_REC_NO_SLOT;

@@ -13,14 +13,15 @@
 
 struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 
-/* Result + 1 of the last search, per communicator; we try it first. */
+/* For each communicator: result + 1 of the last search, which we try first. */
 static uint16_t last_part[CW_REC_COMMS];
 static uint32_t free_run_plus_1, runs_used;
 static unsigned char lock_word;
 
 /*
- * Programs that change graphs enter here outside any wrapper. While depth > 0, calls from a signal
- * handler bypass the agent. Otherwise such a call could wait for the thread that it interrupted.
+ * Programs that change graphs call this function outside any wrapper. While depth > 0, calls from a
+ * signal handler bypass the agent. Otherwise such a call could wait for the thread that it
+ * interrupted.
  */
 void cw_graph_lock(void)
 {
@@ -43,7 +44,10 @@ bool cw_graph_is_idle(const struct cw_graph_part *part, int c)
 
 	if (slot == CW_REC_NO_SLOT || !part->launch_op)
 		return part->launch_op == 0 || part->slot == CW_REC_NO_SLOT;
-	/* The slot has been freed, so the program shut down the communicator properly. */
+	/*
+	 * Another owner of the slot means that we freed it, after the program shut down the
+	 * communicator properly.
+	 */
 	if (CW_LOAD(cw_record.progress_info[slot].comm_plus_1) != (uint32_t)c + 1)
 		return true;
 	return (int32_t)(CW_LOAD(cw_record.progress[slot].completed) - (uint32_t)part->launch_op) >=
@@ -151,7 +155,7 @@ static uint32_t take_run(void)
 
 static bool is_same(const struct cw_rec_template *a, const struct cw_rec_template *b)
 {
-	/* Two groups of the same ops are two steps, so we do not join them. */
+	/* Two groups of equal ops are two steps, so we must not join them. */
 	return !(a->flags & CW_REC_TEMPLATE_GROUP_END) && a->count == b->count &&
 	       a->root_or_peer == b->root_or_peer && a->kind == b->kind && a->dtype == b->dtype &&
 	       a->redop == b->redop && a->flags == b->flags;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part holds the ops of one communicator in one CUDA graph. In the record they are a chain of
- * runs of equal ops (struct cw_rec_replay, struct cw_rec_template); this file adds the agent's own
- * state. A part lives as long as its graph or an executable graph made from it. It also outlives
- * its last launch, because the device writes its progress words until that launch ends.
+ * A part holds the ops of one communicator in one CUDA graph. In the record the ops are a chain of
+ * runs of equal ops (struct cw_rec_replay, struct cw_rec_template). This file adds the agent's own
+ * state. A part lives as long as its graph or an executable graph made from that graph. It also
+ * outlives its last launch, because the device writes its progress words until that launch ends.
  *
  * The caller holds the lock, except for the inline functions and cw_graph_is_idle().
  */
@@ -16,11 +16,11 @@
 #include "agent/record/record.h"
 
 struct cw_graph_part {
-	uintptr_t graph; /* 0 = destroyed */
+	uintptr_t graph; /* the graph's handle; 0 = destroyed */
 	uint64_t capture_id;
-	uint32_t generation; /* while the part is unused, the generation of its last use */
+	uint32_t generation; /* of this part; while the part is unused, that of its last use */
 	uint32_t execs;
-	uint32_t last_plus_1; /* newest run */
+	uint32_t last_plus_1; /* index + 1 of the newest run */
 	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */
 	bool is_used;
 	/* Progress slot of the last launch, CW_REC_NO_SLOT = none. */
@@ -32,8 +32,8 @@ struct cw_graph_part {
 extern struct cw_graph_part cw_graph_parts[CW_REC_REPLAYS];
 
 /*
- * Takes the lock of all graph tables. Spins while another thread changes them. No thread holds the
- * lock across a call into CUDA.
+ * Takes the lock of all graph tables. Spins while another thread changes the tables. No thread
+ * holds the lock across a call into CUDA.
  */
 void cw_graph_lock(void);
 void cw_graph_unlock(void);
@@ -57,7 +57,10 @@ static inline void cw_graph_uncounted(int c)
 /* Returns a new part; NULL = all parts are in use. */
 struct cw_graph_part *cw_graph_part_new(void *graph, uint64_t capture_id, int c);
 
-/* The program destroyed the graph, but may still launch executable graphs made from it. */
+/*
+ * Notes that the program destroyed the graph. It may still launch executable graphs made from that
+ * graph.
+ */
 static inline void cw_graph_part_left(struct cw_graph_part *part)
 {
 	part->graph = 0;
@@ -67,11 +70,13 @@ static inline void cw_graph_part_left(struct cw_graph_part *part)
 /* Finds the part of communicator c in a graph that still exists; NULL = none. */
 struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
 
-/* Adds op->repeat ops. Returns false if there is no room for them. */
+/* Adds op->repeat equal ops. Returns false if there is no room for them. */
 bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_template *op);
 
 /* Removes the newest `count` ops. */
 void cw_graph_part_take_back(struct cw_graph_part *part, uint32_t count);
 
-/* True if we know that the part's last launch ended on the device, or if there was no launch. */
+/*
+ * Returns whether we know that the part's last launch ended on the device, or there was no launch.
+ */
 bool cw_graph_is_idle(const struct cw_graph_part *part, int c);

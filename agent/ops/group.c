@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group keeps sums instead of ops. At launch and at the end we search the rings for the group's
- * number, beginning at the first ticket that the group can have. If another op has overwritten an
- * op of the group meanwhile, it needs no update.
+ * A group stores sums instead of ops. At launch and at the end we search the rings for the group's
+ * number, beginning at the first ticket that the group can have. An op of the group that another op
+ * has overwritten needs no update.
  */
 #include "agent/ops/group.h"
 
@@ -31,7 +31,8 @@ void cw_group_begin(void)
 		group->id =
 			__atomic_fetch_add(&cw_record.header->group_ticket, 1, __ATOMIC_RELAXED) +
 			1;
-		if (!(uint32_t)group->id) /* 0 in the rings means that an op is in no group */
+		/* 0 in the rings means "in no group", so no group may have it. */
+		if (!(uint32_t)group->id)
 			group->id = __atomic_fetch_add(&cw_record.header->group_ticket, 1,
 						       __ATOMIC_RELAXED) +
 				    1;
@@ -42,7 +43,8 @@ void cw_group_begin(void)
 		return;
 	}
 	/*
-	 * We then record each op by itself. The numbers stay right, but the group's hash is wrong.
+	 * All groups are in use. We record each op by itself. The numbers stay right, but the
+	 * group's hash is wrong.
 	 */
 	cw_record_drop(CW_REC_DROP_GROUP);
 	cw_tls.group = NULL;
@@ -57,7 +59,7 @@ struct cw_group_comm *cw_group_comm(struct cw_group *group, int c)
 	gc = &group->comms[group->comm_count++];
 	*gc = (struct cw_group_comm){
 		.comm = (uint16_t)c,
-		/* The op being entered has its ticket already. */
+		/* The ring counter already includes the op that opens this entry. */
 		.first_ticket = CW_LOAD(cw_record.comms[c].ring_ticket) - 1,
 	};
 	group->place[c] = (uint8_t)group->comm_count;
@@ -200,8 +202,8 @@ static void settle_comm(struct cw_group_comm *gc, ncclResult_t result, bool comm
 }
 
 /*
- * Takes output summaries. They come after the "completed" words on the stream, as for a single op.
- * We skip them if NCCL launches from another thread.
+ * Summarises the outputs of the group. Like those of a single op, the summaries come after the
+ * "completed" words on the stream. We skip them if NCCL launches from another thread.
  */
 static void settle_samples(struct cw_group *group, bool is_on_streams)
 {

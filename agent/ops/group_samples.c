@@ -8,21 +8,25 @@
 #include "agent/record/record.h"
 #include "model/signature.h"
 
-#define FEW 4 /* so few inputs crowd out no output, so we do not count places */
+#define FEW 4 /* with so few inputs there is room for all outputs, so we need not count */
 
 _Static_assert(CW_GROUP_SAMPLES <= UINT8_MAX, "places are bytes");
 
 /*
  * Returns a random number that decides which ops of a group we keep. All members of a communicator
- * keep the same ops. A member with fewer places keeps a subset. We mix the numbers differently from
- * the choice of words within a tensor, because the two choices must not depend on each other.
+ * draw the same number, so they keep the same ops. A member with fewer places keeps a subset. The
+ * choice of words within a tensor mixes the numbers differently, because the two choices must not
+ * depend on each other.
  */
 static uint64_t draw_of(const struct cw_op_call *call)
 {
 	const struct cw_rec_comm *rc = &cw_record.comms[call->comm];
 	bool is_shared = cw_op_is_collective(call->kind) && call->seq;
 
-	/* P2p ops are numbered per peer, so all ops of one all-to-all have the same seq. */
+	/*
+	 * P2p ops are numbered per peer, so all ops of one all-to-all have the same seq. We use
+	 * op_index for them.
+	 */
 	return cw_hash_mix64(cw_hash_mix64(CW_LOAD(rc->comm_id)) +
 			     (is_shared ? call->seq : call->op_index));
 }
@@ -74,8 +78,8 @@ void cw_group_samples_add(struct cw_group_samples *samples, const struct cw_op_c
 }
 
 /*
- * True if the communicator is still the same. Inside the group the program may abort or end it, and
- * another one may take over its entry.
+ * Returns whether the communicator is still the same one. Inside the group the program may abort or
+ * end it, and another communicator may then use its entry.
  */
 static bool is_alive(const struct cw_group_sample *sample)
 {
@@ -101,9 +105,9 @@ static void take(const struct cw_group_sample *sample, bool is_output)
 }
 
 /*
- * If all inputs fit, we take them in the order of the calls, because the first bad one counts.
- * Otherwise we go by draw. The last tensor may find no budget or no place, and by draw this does
- * not hit the same op each time.
+ * Summarises the inputs or the outputs. If all inputs fit, we take them in the order of the calls,
+ * because the first bad one matters most. Otherwise we go by draw. The last tensor may find no
+ * budget or no place; the draw makes that a different op each time.
  */
 static void take_side(const struct cw_group_side *side, uint32_t most, bool is_output)
 {
@@ -122,8 +126,8 @@ void cw_group_samples_spoil(struct cw_group_samples *samples)
 }
 
 /*
- * If the device lags behind, there are too few places. The inputs then leave a fair share of them
- * to the outputs.
+ * If the device lags behind, too few places are free. The inputs must leave a fair share of them to
+ * the outputs.
  */
 void cw_group_samples_take_inputs(struct cw_group_samples *samples)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code and data that all recorded calls share, kept together. Between two calls a training step
- * sweeps the caches and the TLB. A call then waits for each page that it touches, one after the
- * other. Each wait walks page tables that are cold themselves. So we prefetch all pages that we can
- * name before the call needs them, in two rounds. First the wrapper prefetches code, the agent's
- * own data (one page) and the thread's data. These tell us where a call like the thread's last one
- * writes in the record. All code of the path is in one section, and no code asks the C library for
- * the time.
+ * The code and data that all recorded calls share, placed together. Between two calls a training
+ * step replaces the contents of the caches and the TLB. A call then waits for each page that it
+ * touches, one after the other. Each wait walks page tables that are cold themselves. We therefore
+ * prefetch all pages that we can name before the call needs them, in two rounds. First the wrapper
+ * prefetches code, the agent's own data (one page) and the thread's data. These tell us where a
+ * call like the thread's last one writes in the record, and the second round prefetches those
+ * places. All code of the path is in one section, and no code asks the C library for the time.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "agent/record/comms.h"
 #include "agent/record/record.h"
 
-/* Functions in one section share pages and lie next to each other. */
+/* Places functions in one section. They then share pages and lie next to each other. */
 #define CW_HOT __attribute__((section("cw_hot"), hot))
 #define CW_HOT_PAGES 3 /* pages of the section that a call runs through */
 
@@ -31,8 +31,8 @@
 extern const char __start_cw_hot[] __attribute__((visibility("hidden")));
 
 /*
- * GCC 12 sees no effect in a function that only prefetches, and drops the call. We therefore use
- * always_inline, and an asm statement as the visible effect.
+ * Marks a function that only prefetches. GCC 12 sees no effect in such a function and drops the
+ * call. We therefore use always_inline, and an asm statement as the visible effect.
  */
 #define CW_FETCHER static inline __attribute__((always_inline))
 
@@ -43,9 +43,9 @@ CW_FETCHER void cw_fetch(const void *at)
 }
 
 /*
- * The first round prefetches addresses that we know without a load: code pages, the agent's data
- * and the thread's data. We prefetch code as data, which fills the second-level TLB and the shared
- * caches.
+ * First round: prefetches addresses that we know without a load. They are code pages, the agent's
+ * data and the thread's data. We prefetch code as data, which fills the second-level TLB and the
+ * shared caches.
  */
 CW_FETCHER void cw_hot_fetch_first(const void *member)
 {
@@ -62,8 +62,9 @@ CW_FETCHER void cw_hot_fetch_first(const void *member)
 }
 
 /*
- * The second round follows pointers in the agent's data and the thread's last op, because a similar
- * call writes to the same places. A wrong hint costs one cache line.
+ * Second round: prefetches addresses that need a load. They follow from pointers in the agent's
+ * data and from the thread's last op, because a similar call writes to the same places. A wrong
+ * hint costs one cache line.
  */
 CW_FETCHER void cw_hot_fetch(void)
 {
@@ -83,12 +84,15 @@ CW_FETCHER void cw_hot_fetch(void)
 	cw_fetch((const char *)own + 64);
 }
 
-/* We mask instead of dividing: a division would cost as much as the rest of a store. */
+/*
+ * A power of two lets us mask instead of dividing. A division would cost as much as the rest of a
+ * store.
+ */
 _Static_assert((CW_REC_RING_OPS & (CW_REC_RING_OPS - 1)) == 0 &&
 		       (CW_REC_COMM_OPS & (CW_REC_COMM_OPS - 1)) == 0,
 	       "rings have a power of two slots");
 
-/* The number of eight-byte words in an op; publish is the first word. */
+/* Number of eight-byte words in an op. publish is the first word. */
 #define CW_OP_WORDS (sizeof(struct cw_rec_op) / sizeof(uint64_t))
 #define CW_OP_STATUS_WORD (offsetof(struct cw_rec_op, comm) / sizeof(uint64_t))
 
@@ -103,9 +107,10 @@ _Static_assert(offsetof(struct cw_rec_op, comm) % 8 == 0 &&
  * two. We ignore words[0]. `ticket` comes from an atomic add on the ring's counter. Any thread,
  * lock-free.
  *
- * The kernel may preempt a thread in the middle until the others have gone once round the ring. The
- * thread then stores into another op. It notices this at the end, and leaves the slot empty. To
- * rule this out, each op would need a locked instruction, which waits for the slot's memory.
+ * The kernel may preempt a thread in the middle, until other threads have filled the whole ring
+ * once. The thread then stores into another op. It notices this at the end, and leaves the slot
+ * empty. Each op would need a locked instruction to rule this out, and such an instruction waits
+ * for the slot's memory.
  */
 static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				 const uint64_t words[CW_OP_WORDS])
@@ -122,14 +127,17 @@ static inline void cw_record_put(struct cw_rec_op *ring, uint32_t count, uint64_
 	__atomic_store_n(&to[0], cw_unlikely(is_passed) ? 0 : ticket + 1, __ATOMIC_RELEASE);
 }
 
-/* A flag for cw_record_finish(), in addition to CW_OPF_*: the op's completion will stay unknown. */
+/*
+ * A flag for cw_record_finish(), in addition to CW_OPF_*. With it, the op's completion will stay
+ * unknown.
+ */
 #define CW_FINISH_UNTRACK (1u << 16)
 
 /*
  * Completes an op in a ring unless another op has overwritten it. Adds flags_set, removes
  * flags_clear, and with return_ns != 0 stores the time and result. We store the time first, then
- * result and flags in one store, so a reader never sees RETURNED with an old result. If another op
- * takes the slot meanwhile, it may contain our words, so we empty the slot.
+ * result and flags in one store. A reader therefore never sees RETURNED with an old result. If
+ * another op takes the slot during our stores, it may contain our words, so we empty the slot.
  */
 static inline void cw_record_finish(struct cw_rec_op *ring, uint32_t count, uint64_t ticket,
 				    uint64_t return_ns, int result, unsigned flags_set,

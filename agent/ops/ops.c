@@ -87,8 +87,8 @@ CW_HOT void cw_ops_finish(int c, uint64_t ring_ticket, uint64_t comm_ticket, uin
 }
 
 /*
- * Reserves the op's ticket in its communicator. All ops take one ticket, so it is also the op's
- * number.
+ * Reserves the op's ticket in its communicator. All ops take one ticket, so the ticket also gives
+ * the op's number.
  */
 static inline void number(struct cw_op_call *call)
 {
@@ -106,8 +106,8 @@ static inline uint64_t bytes_of(const struct cw_op_desc *desc)
 }
 
 /*
- * Sets coll_seq and signature. An empty call, or a call on a communicator of one rank, gets
- * neither, because it never reaches a peer.
+ * Sets coll_seq and signature. An empty call, or a call on a communicator of one rank, gets neither
+ * of them, because it never reaches a peer.
  */
 static inline void number_collective(struct cw_op_call *call, const struct cw_op_desc *desc,
 				     struct cw_group *group)
@@ -153,8 +153,8 @@ static inline int find_comm(ncclComm_t comm)
 }
 
 /*
- * Finds the op's progress slot. An empty collective needs none, because it never reaches
- * the device.
+ * Finds the op's progress slot. An empty collective needs no slot, because it never reaches the
+ * device.
  */
 static inline void place_progress(struct cw_op_call *call, const struct cw_op_desc *desc,
 				  struct cw_group *group, bool is_captured)
@@ -179,10 +179,10 @@ static inline void place_progress(struct cw_op_call *call, const struct cw_op_de
 }
 
 /*
- * Skips the progress writes of an op that the budget cannot pay for. We skip only collectives that
- * no rank leaves before all ranks have entered: a missing rank then proves that the op has not
- * completed. On the per-thread default stream we skip nothing: its handle stands for several
- * streams, so a later op proves nothing.
+ * Decides to skip the progress writes of an op that the budget cannot pay for. We skip only
+ * collectives that no rank leaves before all ranks have entered. A missing rank then proves that
+ * the op has not completed. On the per-thread default stream we skip no op: its handle stands for
+ * several streams, so a later op proves nothing.
  */
 static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const void *caller)
 {
@@ -211,8 +211,8 @@ static __attribute__((noinline)) void leave_out(struct cw_op_call *call, const v
 }
 
 /*
- * Encodes the op as the words of struct cw_rec_op, in registers. If we stored small fields and
- * loaded them back as words, the CPU would stall. Little-endian, as CW_RECORD_MAGIC says.
+ * Encodes the op as the words of struct cw_rec_op, in registers. The CPU would stall if we stored
+ * small fields and loaded them back as words. Little-endian, as CW_RECORD_MAGIC says.
  */
 static inline void encode_op(uint64_t words[CW_OP_WORDS], const struct cw_op_call *call,
 			     const struct cw_op_desc *desc, uint32_t group_id, const void *caller)
@@ -264,8 +264,8 @@ put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, c
 }
 
 /*
- * Sets one field at a time: GCC would clear the whole struct with "rep stos", which takes longer
- * than everything else here.
+ * Begins a call. We set one field at a time, because GCC would clear the whole struct with "rep
+ * stos". That takes longer than all other code here.
  */
 static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 {
@@ -288,8 +288,8 @@ static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 }
 
 /*
- * True if cw_op_enter() must ask whether the stream is captured. Without progress no later step
- * notices a capture. We do not ask if NCCL itself calls us, because we must then not call CUDA.
+ * Returns whether cw_op_enter() must query whether the stream is captured. Without progress no
+ * later step notices a capture. If NCCL itself calls us we must not call CUDA, so we make no query.
  */
 static inline bool is_asked_first(const struct cw_op_call *call)
 {
@@ -309,7 +309,10 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 	begin(call, desc);
 	if (call->comm < 0)
 		return true;
-	/* We ask before the first locked instruction, which holds back all code behind it. */
+	/*
+	 * Query before the first locked instruction, because that instruction holds back all code
+	 * behind it.
+	 */
 	is_captured = is_asked_first(call) && cw_graph_is_captured(call->stream);
 	number(call);
 	if (cw_unlikely(group)) {
@@ -337,8 +340,8 @@ CW_HOT bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, con
 }
 
 /*
- * Handles the return of a grouped call: NCCL has queued the op. The op itself returns with its
- * group.
+ * Handles the return of a grouped call. At this point NCCL has only queued the op. The op itself
+ * returns with its group.
  */
 static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, struct cw_group *group,
 						    ncclResult_t result)
@@ -364,7 +367,9 @@ static __attribute__((noinline)) void leave_grouped(struct cw_op_call *call, str
 	}
 }
 
-/* True if we skipped the op's writes and the writes of later ops will show its completion. */
+/*
+ * Returns whether we skipped the op's writes and the writes of later ops will show its completion.
+ */
 static inline bool is_shown_by_later(const struct cw_op_call *call, ncclResult_t result,
 				     uint64_t now)
 {
@@ -376,7 +381,7 @@ static inline bool is_shown_by_later(const struct cw_op_call *call, ncclResult_t
 
 /*
  * Summarises the output. If the pool had no place for this group, the op is not on its stream yet,
- * so we drop the summary.
+ * and we count the summary as dropped.
  */
 static __attribute__((noinline)) void look_at_output(const struct cw_op_call *call)
 {
@@ -395,8 +400,8 @@ static inline void leave_single(struct cw_op_call *call, ncclResult_t result)
 	bool tracked = cw_rec_slot_is_written(call->slot);
 
 	/*
-	 * The clock's rate may have changed in between, usually by less than the time that the call
-	 * takes.
+	 * The clock's rate may have changed since enter_ns, usually by less than the duration of
+	 * the call. A call must not return before it began.
 	 */
 	now = now < call->enter_ns ? call->enter_ns : now;
 	if (cw_unlikely(call->time_entry))
@@ -491,7 +496,7 @@ void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result)
 	if (call->comm < 0)
 		return;
 	rc = &cw_record.comms[call->comm];
-	/* A queued call returns with its group. */
+	/* A queued call returns with its group, and we complete its op there. */
 	if ((call->flags & CW_OPF_QUEUED) && ok)
 		return;
 	cw_ops_finish(call->comm, call->ring_ticket, call->comm_ticket, now, result, flags,

@@ -14,8 +14,8 @@
  * One-sided ops have only an op_index, because no call of another rank matches them.
  *
  * All functions may run in any thread, are lock-free, do not allocate, and keep errno. The only
- * system calls are gettid, once per thread, and the vDSO's clock where agent/record/clock.h has no
- * other.
+ * system calls are gettid, once per thread, and the vDSO's clock if agent/record/clock.h has no
+ * faster one.
  */
 #pragma once
 
@@ -26,24 +26,24 @@
 #include "agent/record/op_call.h"
 
 /*
- * cw_op_enter() returns false if we do not count this call (nested, disarmed, from inside NCCL).
- * The caller must then not call cw_op_leave().
+ * cw_op_enter() returns false if we do not count this call: it is nested, NCCL itself makes it, or
+ * the agent is disarmed. The caller must then not call cw_op_leave().
  */
 bool cw_op_enter(struct cw_op_call *call, const struct cw_real *real, const void *caller,
 		 const struct cw_op_desc *desc);
 void cw_op_leave(struct cw_op_call *call, ncclResult_t result);
 
 /*
- * cw_enter() returns true if this call counts. The thread is then inside a wrapper until
+ * cw_enter() returns true if we count this call. The thread is then inside a wrapper until
  * cw_leave().
  */
 bool cw_enter(const struct cw_real *real, const void *caller);
 void cw_leave(void);
 
 /*
- * Records a call that can block the host until other ranks arrive. c is the entry of its
- * communicator, -1 = none. Call these between cw_enter() and cw_leave(). new_comm_id: the id of the
- * communicator that the call creates, 0 if the communicator exists.
+ * Record a call that can block the host until other ranks arrive. c is the entry of its
+ * communicator, -1 = none. Call these functions between cw_enter() and cw_leave(). new_comm_id: the
+ * id of the communicator that the call creates; 0 = the communicator exists already.
  */
 void cw_hostop_enter(struct cw_op_call *call, int c, unsigned kind, uint64_t new_comm_id,
 		     const void *caller);
@@ -51,7 +51,7 @@ void cw_hostop_leave(struct cw_op_call *call, ncclResult_t result);
 
 /*
  * Returns the operator as we record it. Ranks have different handles for the same user-made
- * operator, so all of these become one value.
+ * operator, so we record one value for all user-made operators.
  */
 static inline uint8_t cw_op_redop(int redop)
 {

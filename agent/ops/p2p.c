@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each peer has counters in the record, and pending counters in a private table of the agent. A
- * group links the pending counters that it touched, per communicator, so that its end settles them
- * without a search.
+ * group links the pending counters that it changed, per communicator. At its end it therefore
+ * settles them without a search.
  */
 #include "agent/ops/p2p.h"
 
@@ -13,7 +13,7 @@
 
 #define PROBES 16
 
-/* The pending counters. The table has one entry for each peer in the record's blocks. */
+/* One entry for each peer in the record's blocks. */
 struct cw_p2p_pending cw_p2p_pending[CW_REC_P2P_BLOCKS][CW_REC_P2P_PEERS];
 
 static struct cw_rec_p2p_peer *peer_at(int c, uint32_t place)
@@ -31,8 +31,8 @@ static struct cw_p2p_pending *pending_at(int c, uint32_t place)
 }
 
 /*
- * If the communicator has up to 256 ranks, each peer has its own place. In a larger one, the first
- * peers to arrive take the places.
+ * Finds the place of a peer. In a communicator of up to 256 ranks each peer has its own place. In a
+ * larger one, the first peers to arrive take the places.
  */
 uint32_t cw_p2p_place(int c, int32_t peer)
 {
@@ -113,8 +113,8 @@ void cw_p2p_settle(struct cw_group_comm *gc, bool commit)
 	uint16_t at = gc->touched;
 
 	/*
-	 * The loop is bounded because another thread that misuses the communicator may have
-	 * relinked the list.
+	 * Limit the loop: another thread that misuses the communicator may have linked the list in
+	 * a circle.
 	 */
 	for (unsigned n = 0; at && n < CW_REC_P2P_PEERS; n++) {
 		struct cw_rec_p2p_peer *peer = peer_at(gc->comm, at - 1u);

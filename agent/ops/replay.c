@@ -2,8 +2,8 @@
 /*
  * Launches of CUDA graphs that hold NCCL ops. We record one op of kind graph_launch per
  * communicator, which stands for all ops of the graph on this communicator. Lock-free, no
- * allocation. The work grows with the runs of equal ops in the graph, and for the rolling hash with
- * its collectives.
+ * allocation. The duration grows with the runs of equal ops in the graph, and for the rolling hash
+ * with its collectives.
  */
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void put(struct cw_graph_at *at, const struct cw_rec_op *op)
 	cw_record_put(cw_record.ring, CW_REC_RING_OPS, at->ring_ticket, words);
 }
 
-/* Resets the graph's words to 0 before the stream reports that it reached the graph. */
+/* Resets the graph's words to 0, and then writes that the stream reached the graph. */
 static void write_reached(const struct cw_graph_at *at, cudaStream_t stream)
 {
 	uint16_t own = cw_graph_parts[at->part].slot;
@@ -117,7 +117,10 @@ bool cw_graph_launch_enter(struct cw_graph_launch *launch, void *exec, cudaStrea
 	if (!parts)
 		return false;
 	if (cw_graph_is_captured(stream)) {
-		/* The launched graph becomes a child of the captured graph. */
+		/*
+		 * A launch on a stream under capture makes the graph a child of the captured graph,
+		 * and we cannot follow that.
+		 */
 		cw_graph_exec_unknown(exec);
 		errno = saved_errno;
 		return false;
