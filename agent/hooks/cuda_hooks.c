@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of hooks generates all wrappers, and all have one shape. A wrapper takes six registers,
- * calls the driver's function with the same six, and returns its result. The do_…() of the row
- * records facts before or after the call.
+ * We generate all wrappers from the table of hooks, and all have one shape. A wrapper takes six
+ * registers, calls the driver's function with the same six, and returns its result. The do_…() of
+ * the row records facts before or after the call.
  *
  * We learn the driver's function when the program looks it up. Only if the program is linked with
- * the driver do we look it up ourselves.
+ * the driver do we look the function up ourselves.
  */
 #include "agent/hooks/cuda_hooks.h"
 
@@ -51,8 +51,8 @@ static void *reals[HOOK__MAX]; /* the driver's functions; we set each once */
 static void *wrapper_of(unsigned hook);
 
 /*
- * Finds the driver's function by ourselves. If the program is linked with the driver, the driver
- * follows us in the search order.
+ * Finds the driver's function without a look-up by the program. If the program is linked with the
+ * driver, the driver follows us in the search order.
  */
 static void *resolve(unsigned hook)
 {
@@ -94,7 +94,10 @@ static bool is_of_driver(void *addr, Dl_info *ret_info)
 	return strncmp(base ? base + 1 : ret_info->dli_fname, "libcuda.so", 10) == 0;
 }
 
-/* Some programs look symbols up in one libcuda.so.1 and then use another one. */
+/*
+ * Returns whether the addresses belong to two different drivers. Some programs look symbols up in
+ * one libcuda.so.1 and then use another one.
+ */
 static bool are_of_two_drivers(void *a, void *b)
 {
 	Dl_info x, y;
@@ -103,8 +106,8 @@ static bool are_of_two_drivers(void *a, void *b)
 }
 
 /*
- * Stores the driver's function and returns our wrapper in its place. If the function belongs to a
- * second driver, we return it unchanged, because our wrapper would call the first driver.
+ * Stores the driver's function and returns our wrapper in its place. A function of a second driver
+ * is returned unchanged, because our wrapper would call the first driver.
  */
 static void *replace(unsigned hook, void *found)
 {
@@ -119,8 +122,8 @@ static void *replace(unsigned hook, void *found)
 }
 
 /*
- * Keeps the driver loaded, because our wrappers point into it. A CUDA runtime closes its handle at
- * its end.
+ * Keeps the driver loaded, because our wrappers point into it. A CUDA runtime closes its own handle
+ * at its end.
  */
 static void pin(void *addr)
 {
@@ -169,7 +172,10 @@ static CUresult do_end_capture(real_fn real, reg a, reg b, reg c, reg d, reg e, 
 	return r;
 }
 
-/* The driver may reuse the handle of a destroyed graph. We forget the old graph's facts. */
+/*
+ * Handles the creation of a graph. The driver may reuse the handle of a destroyed graph, so we
+ * forget the facts of that graph.
+ */
 static CUresult do_create(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
 	CUresult r = real(a, b, c, d, e, f);
@@ -201,7 +207,7 @@ static CUresult do_instantiate_params(real_fn real, reg a, reg b, reg c, reg d, 
 {
 	CUresult r = real(a, b, c, d, e, f);
 
-	/* The struct begins with the flags. */
+	/* The struct of parameters begins with the flags. */
 	if (r == CUDA_SUCCESS && a && c && is_live())
 		cw_graph_instantiated(*(void **)a, (void *)b,
 				      *(const uint64_t *)c & INSTANTIATE_DEVICE_LAUNCH);
@@ -231,7 +237,7 @@ static CUresult do_clone(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 	CUresult r = real(a, b, c, d, e, f);
 
 	if (r == CUDA_SUCCESS && a && is_live()) {
-		/* As in do_create(), the handle may be a reused one. */
+		/* As in do_create(), the driver may have reused the handle of a destroyed graph. */
 		cw_graph_destroyed(*(void **)a);
 		cw_graph_copied(*(void **)a, (void *)b);
 	}
@@ -239,8 +245,8 @@ static CUresult do_clone(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 }
 
 /*
- * We forget the graph before the call. After it, another thread's new graph may have the same
- * handle.
+ * Handles the destruction of a graph. We forget the graph before the call: afterwards, another
+ * thread's new graph may have the same handle.
  */
 static CUresult do_destroy(real_fn real, reg a, reg b, reg c, reg d, reg e, reg f)
 {
@@ -357,8 +363,8 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 		if (strcmp(hooks[i].symbol, name) != 0)
 			continue;
 		/*
-		 * With RTLD_NEXT the caller is a wrapper like us. It must get the function that
-		 * follows itself.
+		 * With RTLD_NEXT the caller is a wrapper of another library. It must get the
+		 * function that follows its own library.
 		 */
 		if (handle == RTLD_NEXT)
 			return NULL;
@@ -367,12 +373,12 @@ void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name)
 		found = next(handle, name);
 		if (!found || cw_agent_is_disabled())
 			return NULL;
-		/* The handle's scope contains our wrapper, but no driver. */
+		/* The scope of the handle contains our wrapper, but no driver. */
 		if (found == wrapper_of(i) && !real_of(i))
 			return CW_ABSENT;
 		/*
-		 * We may pin here, because dlsym takes the loader's lock anyway. cuGetProcAddress
-		 * does not, so do_proc_address() never pins.
+		 * We may call pin() here, because dlsym takes the loader's lock anyway.
+		 * cuGetProcAddress does not take it, so do_proc_address() never calls pin().
 		 */
 		if (!__atomic_load_n(&reals[i], __ATOMIC_ACQUIRE))
 			pin(found);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks on the CUDA driver. We hook the functions that create, launch and destroy CUDA graphs, the
- * functions that wait for the device, and the two look-ups of driver functions.
+ * Hooks on the CUDA driver: on the functions that create, launch and destroy CUDA graphs, on the
+ * functions that wait for the device, and on the two look-ups of driver functions.
  *
- * We export each wrapper, so a program that is linked with libcuda.so.1 calls it. dlsym and
- * cuGetProcAddress also return our wrapper instead of the driver's function. Every CUDA runtime,
- * static or dynamic, gets the driver's functions from these two.
+ * We export each wrapper, so a program that is linked with libcuda.so.1 calls the wrapper. dlsym
+ * and cuGetProcAddress also return our wrapper instead of the driver's function. Every CUDA
+ * runtime, static or dynamic, gets the driver's functions from these two look-ups.
  *
- * A wrapper passes its arguments on unchanged and checks the result. A function with fewer
- * parameters ignores the extra registers.
+ * A wrapper passes its arguments on unchanged and checks the result. All wrappers pass six
+ * registers; a function with fewer parameters ignores the extra ones.
  */
 #pragma once
 
@@ -20,14 +20,14 @@
  * X(exported name, name for cuGetProcAddress, first CUDA version of the row, first CUDA version
  * after the row, per-thread default stream, suffix of the do_…() that handles it)
  *
- * The per-thread default stream is 0 = the function does not use it, 1 = it does, -1 = the driver
- * has only one such function.
+ * The per-thread default stream is 0 = the function does not use it, 1 = the function uses it, -1 =
+ * the driver has only one such function.
  *
- * Each row holds one driver function, and thus one list of parameters. The name cuGraphInstantiate
- * is ambiguous from CUDA 12 on: cuda.h maps it to WithFlags, but cudaTypedefs.h has no such version
- * of the name. The function that a driver then returns gets its own row, which we do not export. It
- * may have a pointer to an error node in the place of the flags. Such a pointer has none of the
- * flag bits that we test.
+ * Each row holds one driver function, and therefore one list of parameters. The name
+ * cuGraphInstantiate is ambiguous from CUDA 12 on: cuda.h maps it to WithFlags, but cudaTypedefs.h
+ * has no such version of the name. The function that a driver then returns gets its own row, which
+ * we do not export. It may have a pointer to an error node in the place of the flags. Such a
+ * pointer has none of the flag bits that we test.
  */
 /* clang-format off */
 #define CW_CUDA_HOOKS(X) \
@@ -70,8 +70,8 @@
 #define CW_NEVER 1000000
 
 /*
- * Decides the result of dlsym(handle, name) for one of these names; next is the next dlsym. Returns
- * NULL if the next dlsym must answer, CW_ABSENT if the symbol must look absent, and otherwise the
- * function to return.
+ * Decides the result of dlsym(handle, name) for the name of a hooked function. `next` is the next
+ * dlsym. Returns NULL if the next dlsym must answer, CW_ABSENT if the symbol must look absent, and
+ * otherwise the function to return.
  */
 void *cw_cuda_symbol(cw_dlsym_fn next, void *handle, const char *name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C half of the exported dlsym; dlsym_stub.S is the other half. It decides the result for names
- * that begin with "nccl", "cuG" or "cuS". For all other names the stub jumps to the next dlsym and
- * leaves the caller's return address in place. RTLD_NEXT and RTLD_DEFAULT depend on that address.
+ * The C half of the exported dlsym; dlsym_stub.S is the other half. This half decides the result
+ * for names that begin with "nccl", "cuG" or "cuS". For all other names the stub jumps to the next
+ * dlsym and leaves the caller's return address in place. RTLD_NEXT and RTLD_DEFAULT depend on that
+ * address.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,11 +16,12 @@
 void *cw_dlsym_nccl(void *handle, const char *name);
 
 /*
- * Returns NULL if the next dlsym must answer, CW_ABSENT if the symbol must look absent (dlerror is
- * then set), and otherwise the function to return.
+ * Decides the result for a name of NCCL. Returns NULL if the next dlsym must answer, CW_ABSENT if
+ * the symbol must look absent (dlerror is then set), and otherwise the function to return.
  *
- * We leave RTLD_NEXT alone. Its caller is either a wrapper that looks for the function behind
- * itself, or an application. An application needs the plain search order, and that includes us.
+ * We leave RTLD_NEXT to the next dlsym. The caller may be a wrapper that searches for the function
+ * behind itself. Otherwise it is an application, which needs the plain search order, and that order
+ * includes us.
  */
 static void *nccl_symbol(void *handle, const char *name)
 {
@@ -34,7 +36,8 @@ static void *nccl_symbol(void *handle, const char *name)
 		return NULL;
 	if (handle == RTLD_DEFAULT) {
 		/*
-		 * The global scope contains our wrapper. We only check that a real function exists.
+		 * The global scope contains our wrapper, so the next dlsym finds it. We only check
+		 * that a real function exists.
 		 */
 		if (cw_real_member(cw_real_linked(), (unsigned)index))
 			return NULL;
@@ -57,7 +60,7 @@ static void *nccl_symbol(void *handle, const char *name)
 	return set < 0 ? found : cw_wrapper((unsigned)set, (unsigned)index);
 }
 
-/* Like nccl_symbol(), but for the driver's functions. */
+/* Decides the result for a name of the driver, like nccl_symbol(). */
 static void *cuda_symbol(void *handle, const char *name)
 {
 	cw_dlsym_fn next = cw_next_dlsym_get();

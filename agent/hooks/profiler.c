@@ -2,7 +2,7 @@
 /*
  * The agent as a plugin of NCCL's profiler interface, for a NCCL that we cannot interpose
  * (NCCL_PROFILER_PLUGIN=/…/libcollwatch.so). NCCL reports its calls and launches to the plugin, and
- * we record them as the wrappers do. The interface does not carry:
+ * we record them as the wrappers do. The interface does not report:
  *
  * - reduction operators, addresses of collectives, uint8 as a data type, completion on the device;
  * - the creation of a communicator, because NCCL calls the plugin only after its ranks have met;
@@ -12,18 +12,19 @@
  *
  * From version 5 on NCCL reports a collective when the user calls it, as the wrappers do, and the
  * op returns with its group. NCCL knows the peer of a send or receive only at its launch, so we
- * record sends and receives then. We do not record replays of a graph's sends, because NCCL reports
- * them on some ranks only. Version 4 reports only launches. If a communicator replays collectives
- * under version 4, we stop counting its ops. We cannot tell replays of sends from launches.
+ * record sends and receives at that time. We do not record replays of a graph's sends, because NCCL
+ * reports such replays on some ranks only. Version 4 reports only launches. If a communicator
+ * replays collectives under version 4, we stop counting its ops. We cannot distinguish replays of
+ * sends from launches.
  *
  * NCCL calls the plugin from the user's thread, from its own threads, and for replays from a thread
- * of the driver. The code here therefore never calls CUDA or NCCL, waits or allocates.
+ * of the driver. The code in this file therefore never calls CUDA or NCCL, waits or allocates.
  *
  * A process may use wrappers and plugin at once. We must not count a call twice, so the wrappers
  * take precedence. For each communicator that a wrapper is creating, the plugin only records the
- * steps of its network connections (profiler_proxy.h), and ignores each call of others inside a
- * wrapper. Versions 1 to 3 do not name a communicator when it begins. Under them we record only
- * steps, beside the wrappers.
+ * steps of its network connections (profiler_proxy.h). Inside a wrapper it ignores the calls of all
+ * other communicators. Versions 1 to 3 do not name a communicator when it begins. Under these
+ * versions we record only steps, beside the wrappers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,7 +44,10 @@
 #include "agent/record/labels.h"
 #include "model/signature.h"
 
-/* A set of NCCL functions without a code range. With it we never take a caller for NCCL itself. */
+/*
+ * A set of NCCL functions without a code range. With this set we never take a caller for NCCL
+ * itself.
+ */
 static const struct cw_real nobody;
 
 /* A call into NCCL that has not returned yet, or a group. */
@@ -60,8 +64,8 @@ static struct outer outers[CW_GROUPS];
 static char plain_p2p, captured_p2p;
 
 /*
- * The handle of every event that can be a parent but whose data we do not keep. It must not be
- * NULL. If a group has no handle, NCCL 2.27 reports none of its collectives, sends and receives
+ * The handle of every event that can be a parent but whose data we do not keep. The handle must not
+ * be NULL. If a group has no handle, NCCL 2.27 reports none of its collectives, sends and receives
  * (its plugin/profiler.cc, ncclProfilerStartTaskEvents()).
  */
 static char some_parent;
@@ -82,9 +86,9 @@ static uint64_t id_of(uint64_t comm_hash)
 }
 
 /*
- * True if the program also preloads another copy of this library, which sees the same calls. We
- * compare the files of two addresses, because our own exported name would also resolve to the other
- * copy's function.
+ * Returns whether the program also preloads another copy of this library, which sees the same
+ * calls. We compare the files of two addresses, because our own exported name would also resolve to
+ * the other copy's function.
  */
 static bool has_twin(void)
 {
@@ -97,7 +101,7 @@ static bool has_twin(void)
 	       its.dli_fbase != ours.dli_fbase;
 }
 
-static bool any_open;   /* there was a communicator whose events we want */
+static bool any_open;   /* true once there was a communicator whose events we want */
 static uint32_t n_open; /* communicators that have not ended */
 
 static void note_open(void)
@@ -133,7 +137,7 @@ static void open_comm(void **context, const char *name, uint64_t comm_hash, int 
 	cw_features_armed();
 }
 
-/* True if this copy of the agent is the one that records. */
+/* Returns whether this copy of the agent is the copy that records. */
 static bool is_live(void)
 {
 	if (cw_agent_is_disabled())
@@ -145,13 +149,16 @@ static bool is_live(void)
 	return cw_agent_live();
 }
 
-/* NCCL has one mask for all communicators of the process. */
+/* Sets the mask of events that we want. NCCL has one mask for all communicators of the process. */
 static void set_mask(int *mask, int events)
 {
 	*mask = CW_LOAD(any_open) ? events : 0;
 }
 
-/* We always report success: NCCL would print an error into the user's log. */
+/*
+ * Initializes the plugin for a communicator. We always report success, because NCCL would print an
+ * error into the user's log.
+ */
 static ncclResult_t init(void **context, int *mask, int events, const char *name,
 			 uint64_t comm_hash, int nranks, int rank)
 {
@@ -200,7 +207,10 @@ static ncclResult_t init_v5(void **context, uint64_t comm_hash, int *mask, const
 	return init(context, mask, EVENTS_V5, name, comm_hash, nranks, rank);
 }
 
-/* The state becomes DESTROYED even after an abort, because NCCL reports the two alike. */
+/*
+ * Ends a communicator. Its state becomes DESTROYED even after an abort, because NCCL reports both
+ * alike.
+ */
 static ncclResult_t finalize(void *context)
 {
 	struct cw_profiler_comm comm = cw_profiler_comms_of(context);
@@ -216,7 +226,10 @@ static ncclResult_t finalize(void *context)
 	is_last = __atomic_sub_fetch(&n_open, 1, __ATOMIC_RELAXED) == 0;
 	if (comm.entry >= 0)
 		cw_profiler_proxy_forget(comm.entry);
-	/* Ops of other processes end with our last proxy thread. */
+	/*
+	 * The last proxy thread of this process also served ops of other processes. Close those,
+	 * too.
+	 */
 	if (is_last)
 		cw_profiler_proxy_forget(-1);
 	errno = saved_errno;
@@ -271,7 +284,10 @@ static int dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* NCCL passes a root with every function. We drop the root if the function has none. */
+/*
+ * Returns the root of an op. NCCL passes a root with every function, so we drop it if the function
+ * has none.
+ */
 static int root_of(unsigned kind, int root)
 {
 	switch (kind) {
@@ -285,7 +301,10 @@ static int root_of(unsigned kind, int root)
 	}
 }
 
-/* Enters an op and leaves the guard at once: NCCL may report further ops before this op returns. */
+/*
+ * Enters an op and leaves the guard of cw_tls.depth at once, because NCCL may report further ops
+ * before this op returns.
+ */
 static bool enter(struct cw_op_call *call, void *context, struct cw_op_desc *desc, bool is_captured)
 {
 	if (desc->kind == CW_OP_NONE) {
@@ -337,8 +356,8 @@ static void *on_coll_api(struct outer *outer, void *context, const struct cw_ncc
 
 	desc.root_or_peer = root_of(desc.kind, event->coll_api.root);
 	/*
-	 * A single call returns when its `outer` does. A call in a group needs no `outer`, because
-	 * the group tracks it.
+	 * A single call returns when NCCL's own group around it ends, so we store the op in
+	 * `outer`. A call in a user's group needs no `outer`, because the group tracks it.
 	 */
 	if (!outer || outer->is_group || outer->has_call)
 		return record_at_once(context, &desc, is_captured);
@@ -347,9 +366,9 @@ static void *on_coll_api(struct outer *outer, void *context, const struct cw_ncc
 }
 
 /*
- * NCCL numbers the calls. At each replay of a graph it reports the graph's calls again, each with
- * the number of the next call. It does so only on ranks whose network needs the proxy. From then on
- * the counts of the ranks differ without a fault, so we stop counting.
+ * Stops counting if NCCL replays a graph. NCCL numbers the calls. At each replay of a graph it
+ * reports the graph's calls again, each with the number of the next call. It does so only on ranks
+ * whose network needs the proxy. From then on the counts of the ranks differ without a fault.
  */
 static void watch_for_replays(int c, unsigned kind, uint64_t number)
 {
@@ -375,7 +394,10 @@ static void *on_coll(void *context, const struct cw_nccl_event *event)
 	return record_at_once(context, &desc, false);
 }
 
-/* The op is launched, so its group cannot drop it any more. We record it outside of the group. */
+/*
+ * Records a send or receive at its launch. Its group cannot drop the op any more, so we record the
+ * op outside of the group.
+ */
 static void *on_p2p(void *context, const struct cw_nccl_event *event)
 {
 	struct cw_op_desc desc = {
@@ -400,7 +422,8 @@ static void *on_p2p(void *context, const struct cw_nccl_event *event)
 /* ---- groups ---- */
 
 /*
- * Returns NULL if CW_GROUPS threads are already inside a call. We then record each call by itself.
+ * Returns a free entry for a call; NULL if CW_GROUPS threads are already inside a call. We then
+ * record each call by itself.
  */
 static struct outer *open_outer(int depth)
 {
@@ -441,7 +464,7 @@ static ncclResult_t record_event_state(void *handle, int state, void *args)
 	return ncclSuccess;
 }
 
-/* Before version 4 the states of a step have no arguments of use to us. */
+/* Versions 1 to 3 pass no usable arguments with the states of a step. */
 static ncclResult_t record_event_state_v3(void *handle, int state, void *args)
 {
 	return record_event_state(handle, state, NULL);
@@ -474,9 +497,9 @@ static ncclResult_t stop_event(void *handle)
 	return ncclSuccess;
 }
 
-/* ---- a communicator of the wrappers: they record its calls ---- */
+/* ---- communicators whose calls the wrappers record ---- */
 
-/* The call that the wrapper records, as NCCL reports it from inside. */
+/* Handles a call that NCCL reports while a wrapper records the same call. */
 static void *on_wrapped_call(void *context, bool is_p2p, bool is_captured)
 {
 	int entry;
@@ -488,7 +511,10 @@ static void *on_wrapped_call(void *context, bool is_p2p, bool is_captured)
 	return cw_profiler_call(entry, CW_LOAD(op->publish), is_p2p, is_captured);
 }
 
-/* Version 4 and earlier: a single call is launched inside its wrapper, a group inside its end. */
+/*
+ * Handles a launch of version 4 or earlier. NCCL launches a single call inside the call's wrapper,
+ * and a group inside the wrapper of its end.
+ */
 static void *on_wrapped_launch(void *context, unsigned kind, const void *send, const void *recv)
 {
 	int entry;
@@ -542,7 +568,10 @@ static void *on_wrapped_v4(void *context, const struct cw_nccl_event *event)
 
 /* ---- events ---- */
 
-/* A communicator of the plugin's own, and a call that no wrapper records. */
+/*
+ * Returns whether the plugin records this call: it made the communicator's entry, and no wrapper
+ * records the call.
+ */
 static bool counts(struct cw_profiler_comm comm)
 {
 	return comm.entry >= 0 && !cw_tls.depth;
@@ -642,7 +671,7 @@ static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_
 	return ncclSuccess;
 }
 
-/* The order of ncclFunc_t in NCCL 2.23. */
+/* Converts the number of a function, in the order of ncclFunc_t in NCCL 2.23. */
 static unsigned kind_of_v1(uint8_t func)
 {
 	static const uint8_t kinds[] = { CW_OP_BROADCAST,      CW_OP_REDUCE,     CW_OP_ALL_GATHER,

@@ -4,9 +4,9 @@
  * The sources are src/include/plugin/nccl_profiler.h and src/include/plugin/profiler/profiler_v1.h
  * to profiler_v6.h of NCCL 2.30.7, and profiler_v7.h of NCCL's later revisions.
  *
- * Version 5 added the user's calls (…Api) beside the launches that result from them. Versions 6 and
- * 7 only added kinds of events, and fields behind those below. Up to version 3 init names no
- * communicator; each launch names it instead.
+ * Version 5 added events for the user's calls (…Api), beside the events for the launches that
+ * result from these calls. Versions 6 and 7 only added kinds of events, and fields behind those in
+ * this file. Up to version 3, init names no communicator; each launch names it instead.
  */
 #pragma once
 
@@ -37,9 +37,9 @@ enum { /* states */
        CW_NCCL_STATE_GROUP_END_API_START = 24,
 };
 
-/* The same in all versions. */
+/* A proxy op, whose layout is the same in all versions. */
 struct cw_nccl_proxy_op {
-	int pid; /* of the process that issued the op */
+	int pid; /* pid of the process that issued the op */
 	uint8_t channel;
 	int peer; /* rank in the communicator */
 	int steps;
@@ -48,10 +48,13 @@ struct cw_nccl_proxy_op {
 };
 
 struct cw_nccl_proxy_step {
-	int number; /* within the op, from 0 */
+	int number; /* number of the step within the op, from 0 */
 };
 
-/* Version 4 has only the first byte of the type. All versions share the rest of the layout. */
+/*
+ * An event from version 4 on. In version 4 the type has only its first byte. All versions share the
+ * rest of the layout.
+ */
 struct cw_nccl_event {
 	union {
 		uint8_t type_v4;
@@ -80,7 +83,7 @@ struct cw_nccl_event {
 			bool is_captured;
 		} p2p_api;
 		struct {
-			uint64_t number; /* counted per function */
+			uint64_t number; /* NCCL counts per function */
 			const char *func;
 			const void *send;
 			void *recv;
@@ -107,7 +110,7 @@ _Static_assert(offsetof(struct cw_nccl_event, coll.datatype) == 72, "coll");
 _Static_assert(offsetof(struct cw_nccl_event, p2p.peer) == 56, "p2p");
 _Static_assert(offsetof(struct cw_nccl_event, proxy_op.is_send) == 44, "proxyOp");
 
-/* Versions 1 to 3. In version 1 the function is a number (ncclFunc_t). */
+/* An event in versions 1 to 3. In version 1 the function is a number (ncclFunc_t). */
 struct cw_nccl_event_v3 {
 	uint8_t type;
 	void *parent;
@@ -142,12 +145,12 @@ _Static_assert(offsetof(struct cw_nccl_event_v3, coll.recv) == 64, "coll");
 _Static_assert(offsetof(struct cw_nccl_event_v3, p2p.buff) == 48, "p2p");
 _Static_assert(offsetof(struct cw_nccl_event_v3, proxy_op.is_send) == 44, "proxyOp");
 
-/* The argument of a step's state, from version 4 on. Before, NCCL passes NULL or zeros. */
+/* The argument of a step's state, from version 4 on. Earlier versions pass NULL or zeros. */
 struct cw_nccl_step_args {
 	size_t bytes;
 };
 
-/* The members after init are the same in all versions. */
+/* The members of a plugin after init, which are the same in all versions. */
 #define CW_NCCL_PROFILER_TAIL(event_type)                                                          \
 	ncclResult_t (*start_event)(void *context, void **handle, const event_type *event);        \
 	ncclResult_t (*stop_event)(void *handle);                                                  \

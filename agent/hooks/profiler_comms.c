@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL initializes the plugin while a wrapper creates the communicator, perhaps in a thread of its
- * own. We find the wrapper's entry by NCCL's hash. Where we cannot compute the hash, or have never
- * seen this NCCL use our formula, size and rank may choose a wrong entry among several. The first
- * call then corrects it.
+ * own. We find the wrapper's entry by NCCL's hash. Sometimes we cannot compute the hash, or have
+ * never seen this NCCL use our formula. Size and rank may then choose a wrong entry among several.
+ * The first call corrects the choice.
  */
 #include "agent/hooks/profiler_comms.h"
 
@@ -17,12 +17,15 @@ static char wrapped[CW_REC_COMMS];
 
 static struct context {
 	uint32_t is_used;
-	int32_t entry; /* -1 = unknown */
+	int32_t entry; /* entry in the record, -1 = unknown */
 	bool is_confirmed;
-	uint64_t hash; /* 0 = unknown */
+	uint64_t hash; /* NCCL's hash of the communicator, 0 = unknown */
 } contexts[CW_REC_COMMS];
 
-/* True once NCCL has used the formula of cw_nccl_hash_of(). Another result then is another comm. */
+/*
+ * True once NCCL has used the formula of cw_nccl_hash_of(). A different hash then means another
+ * communicator.
+ */
 static bool is_formula_known;
 
 enum match { NO, MAYBE, YES };
@@ -63,7 +66,7 @@ static bool fits(int c, int nranks, int rank)
 	       (its_rank < 0 || its_rank == rank);
 }
 
-/* Finds the wrapper's entry that no context has yet; -1 = none. nranks: 0 = unknown. */
+/* Finds the wrapper's entry that has no context yet; -1 = none. nranks: 0 = unknown. */
 static int find(uint64_t comm_hash, int nranks, int rank, bool is_certain_only)
 {
 	uint32_t used = CW_LOAD(cw_record.header->comms_used);
@@ -132,7 +135,7 @@ void *cw_profiler_comms_wrapped(uint64_t comm_hash, int nranks, int rank)
 	return address_of(x);
 }
 
-/* True if a wrapper is creating a communicator. */
+/* Returns whether a wrapper is creating a communicator. */
 static bool is_creating(void)
 {
 	uint32_t used = CW_LOAD(cw_record.header->comms_used);
@@ -160,7 +163,10 @@ void cw_profiler_comms_name(void *context, uint64_t comm_hash, int rank)
 	if (entry < 0) {
 		const struct cw_rec_op *op = cw_profiler_comms_current(&entry);
 
-		/* At the end of a group the last call may be of another communicator. */
+		/*
+		 * At the end of a group, the last op of this thread may belong to another
+		 * communicator.
+		 */
 		if (!op || CW_LOAD(op->flags) & CW_OPF_GROUPED)
 			return;
 	}

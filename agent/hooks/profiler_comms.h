@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: NCCL passes the plugin's context of a communicator with each event. It is the address
- * of a byte here. A communicator that a wrapper creates has its entry in the record already, and
- * its context only leads there. All others get an entry of the plugin's own.
+ * Contexts: NCCL passes the plugin's context of a communicator with each event. A context is the
+ * address of a byte in cw_profiler_contexts. A communicator that a wrapper creates has its entry in
+ * the record already, and its context leads to that entry. All other communicators get an entry
+ * from the plugin.
  *
  * Any thread. The functions call neither NCCL nor CUDA, and do not allocate.
  */
@@ -13,22 +14,22 @@
 
 #include "agent/record/record.h"
 
-/* An entry of the plugin's own has the address of its context as its handle. */
+/* The contexts. An entry that the plugin made has the address of its context as its handle. */
 extern char cw_profiler_contexts[CW_REC_COMMS];
 
 /*
  * Returns a context for the communicator with this hash that a wrapper is creating. NULL: no
- * wrapper creates it, or too many contexts exist.
+ * wrapper creates such a communicator, or too many contexts exist.
  */
 void *cw_profiler_comms_wrapped(uint64_t comm_hash, int nranks, int rank);
 
 /*
- * For versions 1 to 3: returns a context whose communicator becomes known with its first launch.
+ * Returns a context for versions 1 to 3. Its communicator becomes known with its first launch.
  * NULL: no wrapper creates a communicator, or too many contexts exist.
  */
 void *cw_profiler_comms_unnamed(void);
 
-/* Notes the launch of a call in an unnamed context. */
+/* Tells an unnamed context its communicator, when NCCL reports the launch of a call. */
 void cw_profiler_comms_name(void *context, uint64_t comm_hash, int rank);
 
 struct cw_profiler_comm {
@@ -36,20 +37,23 @@ struct cw_profiler_comm {
 	bool is_wrapped;
 };
 
-/* Returns the communicator of a context. A context of another process gives -1 and false. */
+/*
+ * Returns the communicator of a context. For a context of another process returns entry -1 and
+ * false.
+ */
 struct cw_profiler_comm cw_profiler_comms_of(const void *context);
 
 /*
- * Returns the op that the calling thread's wrapper records at the moment, and its entry; NULL if
- * the thread is in no such wrapper.
+ * Returns the op that the calling thread's wrapper is recording, and the entry of its communicator.
+ * NULL if the thread is in no such wrapper.
  */
 const struct cw_rec_op *cw_profiler_comms_current(int *ret_entry);
 
 /*
- * The thread is in a wrapper, and NCCL reports its call in this context. The wrapper knows the
- * communicator for certain, so this corrects the entry.
+ * Corrects the entry of a context. The thread is in a wrapper, which knows the communicator for
+ * certain, and NCCL reports the wrapper's call in this context.
  */
 void cw_profiler_comms_confirm(void *context, int entry);
 
-/* Ends a wrapped or unnamed context. Returns its entry, -1 = unknown. */
+/* Ends a wrapped or unnamed context. Returns its entry; -1 = unknown. */
 int cw_profiler_comms_end(void *context);

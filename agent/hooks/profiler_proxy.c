@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call's handle:
+ * The layout of a call's handle:
  *
  *	bits 62 and 63: 01. bit 61: a send or receive. bit 60: captured into a CUDA graph.
  *	bits 53 to 59: entry of the communicator. bits 32 to 52: number of the replay, 0 = none.
  *	bits 0 to 31: low bits of the call's op_index, 0 = unknown.
  *
  * At each replay of a graph NCCL reports the launch of each captured call again, with the handle
- * that the call had at capture. The capture itself launches nothing. So we number the replays by
- * counting the launches.
+ * that the call had at capture. The capture itself launches nothing. We therefore number the
+ * replays by counting the launches.
  */
 #include "agent/hooks/profiler_proxy.h"
 
@@ -28,12 +28,12 @@
 #define REPLAY_MAX 0x1fffffu
 _Static_assert(CW_REC_COMMS <= COMM_MASK + 1, "entries fit");
 
-/* How often each captured call was launched. If the table is full, the replay is unknown. */
+/* Number of launches of each captured call. If the table is full, the replay is unknown. */
 #define REPLAYS 2048u
 #define REPLAY_TRIES 16u
 
 static struct replay {
-	uint64_t call; /* 0 = free */
+	uint64_t call; /* handle of the call; 0 = free */
 	uint32_t launches;
 } replays[REPLAYS];
 
@@ -113,8 +113,8 @@ void *cw_profiler_proxy_op(const void *context, void *parent, int rank,
 	};
 
 	/*
-	 * The process that issued the op may run another plugin, and its pointers mean nothing
-	 * here. Its handles of calls do, because they are numbers.
+	 * The process that issued the op may run another plugin, whose pointers mean nothing here.
+	 * Its handles of calls have a meaning here, because they are numbers.
 	 */
 	if ((uint32_t)op->pid != CW_LOAD(cw_record.header->pid))
 		part.pid = (uint32_t)op->pid;

@@ -4,13 +4,13 @@
  * We prefer the second name, because no wrapper uses it.
  *
  * If the program links NCCL, RTLD_NEXT finds it. If a Python extension loads NCCL (RTLD_LOCAL),
- * RTLD_NEXT does not, although the extension's references still bind to our exported wrappers. We
- * then look for the loaded file libnccl.so.2. At last we search every loaded file, which finds a
- * static NCCL inside libtorch_cuda.so.
+ * RTLD_NEXT does not find it, although the extension's references still bind to our exported
+ * wrappers. We then search for the loaded file libnccl.so.2. At last we search every loaded file,
+ * which finds a static NCCL inside libtorch_cuda.so.
  *
  * We hold no lock of ours across a call into the loader. Another thread may be inside dlopen and
- * run a constructor that looks up NCCL. We therefore look everything up into a local copy and
- * publish it afterwards.
+ * run a constructor that looks up NCCL, and the two threads would wait for each other. We therefore
+ * look everything up into a local copy and publish the copy afterwards.
  */
 #include "agent/hooks/real.h"
 
@@ -77,13 +77,16 @@ static void *lookup(void *handle, unsigned index)
 
 	if (!p && next)
 		p = next(handle, names[index] + 1);
-	/* The look-up may find our own wrapper through the global scope. */
+	/*
+	 * The look-up may find our own wrapper in the global scope. The wrapper would then call
+	 * itself.
+	 */
 	return p == cw_wrapper(0, index) ? NULL : p;
 }
 
 /*
- * Sets the code range to the file that contains addr. Does nothing if the file is not NCCL itself,
- * but contains a static NCCL.
+ * Sets the code range to the file that contains addr. Sets no range if NCCL is static, and the file
+ * therefore contains other code, too.
  */
 static void find_code(struct cw_real *real, void *addr)
 {
@@ -111,9 +114,9 @@ static void find_code(struct cw_real *real, void *addr)
 
 /*
  * Copies the functions that we found into the set. Returns false if the set belongs to another copy
- * of NCCL. Threads that found the same NCCL copy the same values, so no thread waits here. A signal
- * handler must not wait for the thread that it interrupts. A forked child must not wait for a
- * thread that only its parent has.
+ * of NCCL. Threads that found the same NCCL copy the same values, so no thread needs to wait for
+ * another. A wait would be dangerous: a signal handler must not wait for the thread that it
+ * interrupted, and a forked child must not wait for a thread that only its parent has.
  */
 static bool publish(struct cw_real *set, const struct cw_real *found)
 {
@@ -130,9 +133,9 @@ static bool publish(struct cw_real *set, const struct cw_real *found)
 }
 
 /*
- * While NCCL is being loaded, two threads may find two copies for the linked callers. The first
- * thread wins. The second waits until the set is ready, but at most LINKED_WAIT_NS, because after a
- * fork the first thread may exist only in the parent.
+ * Publishes set 0. While NCCL is being loaded, two threads may find two copies for the linked
+ * callers. The first thread wins. The second thread waits until the set is ready, but at most
+ * LINKED_WAIT_NS, because after a fork the first thread may exist only in the parent.
  */
 static void publish_linked(const struct cw_real *found)
 {
@@ -177,8 +180,8 @@ static void pin(void *addr)
 /* ---- a static NCCL inside some loaded file ---- */
 
 /*
- * Holds the names of a few loaded files at a time. We keep it on the stack, because threads must
- * not share it, nor a parent and its child.
+ * The names of a few loaded files at a time. We keep this struct on the stack: neither threads nor
+ * a parent and its child may share it.
  */
 struct file_names {
 	char names[FILES_AT_ONCE][256];

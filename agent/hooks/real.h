@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The real NCCL functions behind the wrappers. A process may contain several copies of NCCL, such
- * as a linked one and one that Python opened. Each copy gets a set with its own wrappers, so that a
- * call never reaches another copy. Set 0 belongs to the exported symbols; the other sets belong to
- * copies that the program uses through dlsym.
+ * as a linked copy and one that Python opened. Each copy gets a set of functions and its own
+ * wrappers, so that a call never reaches another copy. Set 0 belongs to the exported symbols. The
+ * other sets belong to copies that the program uses through dlsym.
  *
  * We fill a set once and never change it. A member is NULL if the loaded NCCL lacks the function.
  */
@@ -24,7 +24,7 @@ void cw_real_resolve_linked(void);
 
 /*
  * Returns the functions behind the exported wrappers, never NULL. Any thread. Takes the loader's
- * lock only until we have found NCCL once.
+ * lock until we have found NCCL, and never afterwards.
  */
 static inline const struct cw_real *cw_real_linked(void)
 {
@@ -37,9 +37,9 @@ static inline const struct cw_real *cw_real_linked(void)
 }
 
 /*
- * Finds the set for a copy of NCCL. `found` is the address that dlsym returned for the function at
- * index in handle. Returns the set that contains the address, or a free set that we fill from
- * handle. Returns -1 if all sets are taken. We then do not record that copy.
+ * Finds the set for a copy of NCCL. `found` is the address that dlsym returned in handle for the
+ * function at `index`. Returns the set that contains this address, or else a free set, which we
+ * fill from handle. Returns -1 if all sets are taken; we then do not record that copy.
  */
 int cw_real_set_of(void *handle, unsigned index, void *found);
 

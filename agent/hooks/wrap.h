@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each row of the table becomes the prototype of one implementation: cw_impl_<name>(set, caller,
- * the function's own parameters). wrappers.c generates the entry points of every set from these
+ * Generates the prototype of one implementation per row of the table: cw_impl_<name>(set, caller,
+ * the function's own parameters). wrappers.c generates the entry points of every set from the same
  * rows.
  */
 #pragma once

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wrappers of all ops that run on a stream: collectives, point-to-point and one-sided ops. They
- * differ only in their parameters and in the description of the op. Each checks whether to record,
- * records the call, calls NCCL, and records the return.
+ * differ only in their parameters and in the description of the op. Each wrapper checks whether to
+ * record, records the call, calls NCCL, and records the return.
  */
 #include "agent/hooks/wrap.h"
 #include "agent/ops/hot.h"
 #include "agent/ops/ops.h"
 
-#define DESCS_MAX 64 /* bounds the work per call */
+#define DESCS_MAX 64 /* limits the work per call */
 
 /* Returns the peer of a wait; CW_PEER_NONE unless all descriptors name the same peer. */
 static int only_peer(int count, const ncclWaitSignalDesc_t *descs)
@@ -123,8 +123,8 @@ RECORDED(ncclScatter,
 	 .count = count, .send = sendbuff, .recv = recvbuff)
 
 /*
- * We record calls with a configuration like those without, because a configuration is only a hint
- * to NCCL.
+ * We record calls with a configuration like the calls without one, because a configuration is only
+ * a hint to NCCL.
  */
 RECORDED(ncclAllReduceConfig,
 	 (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,

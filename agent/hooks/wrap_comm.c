@@ -51,9 +51,9 @@ ncclResult_t cw_impl_ncclCommFinalize(const struct cw_real *real, const void *ca
 }
 
 /*
- * We forget the handle before NCCL frees it, because another thread's new communicator may get the
- * same address. The entry stays in state FINALIZING until the call returns. A rank that is stuck in
- * destroy is thus visible.
+ * Forgets the handle before NCCL frees it, because another thread's new communicator may get the
+ * same address. The entry stays in state FINALIZING until the call returns. A report can therefore
+ * show a rank that is stuck in destroy.
  */
 ncclResult_t cw_impl_ncclCommDestroy(const struct cw_real *real, const void *caller,
 				     ncclComm_t comm)
@@ -76,7 +76,7 @@ ncclResult_t cw_impl_ncclCommDestroy(const struct cw_real *real, const void *cal
 }
 
 /*
- * We set state ABORTED before the call, because this rank takes part in no further op from then on.
+ * Sets state ABORTED before the call, because this rank takes part in no further op from then on.
  */
 ncclResult_t cw_impl_ncclCommAbort(const struct cw_real *real, const void *caller, ncclComm_t comm)
 {
@@ -114,8 +114,8 @@ ncclResult_t cw_impl_ncclCommRevoke(const struct cw_real *real, const void *call
 }
 
 /*
- * Records that NCCL failed to create communicator c. The call that creates it had returned before,
- * while NCCL was still at work.
+ * Records that NCCL failed to create communicator c. The call that creates the communicator has
+ * already returned, while NCCL was still at work.
  */
 static void fail_making(int c, ncclResult_t result)
 {
@@ -149,8 +149,8 @@ static void fail_children(int parent, ncclResult_t result)
 }
 
 /*
- * Watchdogs poll this state, so we record only changes. For a blocking communicator we never cause
- * CUDA work here.
+ * Records the asynchronous state of a communicator. Watchdogs poll this state, so we record only
+ * changes. For a blocking communicator we never cause CUDA work here.
  */
 static void note_async(ncclComm_t comm, ncclResult_t state)
 {

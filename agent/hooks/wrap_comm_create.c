@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wrappers of calls that create a communicator. Each call blocks until other ranks arrive. We
- * therefore create the entry of the flight record before we call NCCL, in state INIT and keyed by
- * the communicator's id. A rank that is stuck in init is then visible.
+ * therefore create the entry of the flight record before we call NCCL, in state INIT and with the
+ * communicator's id as key. Reports can then show a rank that is stuck in init.
  *
- * We learn the handle later: when the call returns, at the end of the group, or, for a non-blocking
- * communicator, when NCCL reports success.
+ * We learn the handle later: when the call returns, or at the end of the group. For a non-blocking
+ * communicator we learn it when NCCL reports success.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void note_making(int c, const struct cw_op_call *op)
 
 /*
  * Ends the creation of communicator c as far as the result allows. NCCL promises a handle in *where
- * only after success. An init stores it earlier, a split does not.
+ * only after success. An init stores the handle earlier, but a split does not.
  */
 static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 {
@@ -70,7 +70,7 @@ static void settle(int c, ncclComm_t *where, ncclResult_t r, bool is_init)
 	if (is_init || (!group && r == ncclSuccess))
 		cw_comm_bind(c, *where);
 	/*
-	 * We read *where at the end of the group only if NCCL has not stored the handle yet.
+	 * At the end of the group we read *where only if NCCL has not stored the handle yet.
 	 * Otherwise we do not touch *where again, because the program may have freed it by then.
 	 */
 	if (group)
@@ -170,8 +170,9 @@ ncclResult_t cw_impl_ncclCommInitRankScalable(const struct cw_real *real, const 
 }
 
 /*
- * NCCL does not show us its own id here. All ranks are in this process, so any id that they share
- * suffices. Like the id from cw_comm_id_of(), it need not resist attacks.
+ * Returns an id for the communicators of one ncclCommInitAll. NCCL does not show us its own id
+ * here. All ranks are in this process, so any id that they share suffices. Like the id from
+ * cw_comm_id_of(), it need not resist attacks.
  */
 static uint64_t local_id(void)
 {
@@ -210,7 +211,7 @@ ncclResult_t cw_impl_ncclCommInitAll(const struct cw_real *real, const void *cal
 	return r;
 }
 
-/* Fills birth for a child of comm; false if we do not know the parent. */
+/* Fills in `birth` for a child of comm. Returns false if we do not know the parent. */
 static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclComm_t comm,
 		  int color, ncclConfig_t *config)
 {
@@ -238,8 +239,8 @@ static bool child(struct cw_comm_birth *birth, const struct cw_real *real, ncclC
 }
 
 /*
- * Every member of the parent must make this call, so we record it as an op of the parent. The child
- * gets its own entry. With NOCOLOR the rank gets no child.
+ * Records a call that creates a child. Every member of the parent must make this call, so we record
+ * it as an op of the parent. The child gets its own entry. With NOCOLOR the rank gets no child.
  */
 static void enter_child(struct cw_op_call *op, struct birth_call *call,
 			const struct cw_comm_birth *birth, unsigned kind, ncclComm_t *newcomm,
@@ -290,7 +291,7 @@ ncclResult_t cw_impl_ncclCommSplit(const struct cw_real *real, const void *calle
 }
 
 /*
- * The color of a child that a shrink creates. No split can have this color, because colors of
+ * Our color of a child that a shrink creates. No split can have this color, because colors of
  * splits are >= 0 or NOCOLOR.
  */
 #define SHRINK_COLOR (-2)
@@ -323,7 +324,10 @@ ncclResult_t cw_impl_ncclCommShrink(const struct cw_real *real, const void *call
 
 #define GROW_COLOR (-3)
 
-/* A joining rank has no parent; it knows only the unique id and its rank. */
+/*
+ * Handles a grow on a joining rank. Such a rank has no parent; it knows only the unique id and its
+ * rank.
+ */
 static ncclResult_t join(const struct cw_real *real, const void *caller, int nRanks,
 			 const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
 			 ncclConfig_t *config)
@@ -345,9 +349,9 @@ static ncclResult_t join(const struct cw_real *real, const void *caller, int nRa
 }
 
 /*
- * Members of the parent and joining ranks share no value that we can see, because only one member
- * passes the unique id. The grown communicator therefore has two ids: one on the parent's members,
- * one on the joining ranks.
+ * The grown communicator has two ids in our records: one on the parent's members and one on the
+ * joining ranks. The two groups share no value that we can see, because only one member of the
+ * parent passes the unique id.
  */
 ncclResult_t cw_impl_ncclCommGrow(const struct cw_real *real, const void *caller, ncclComm_t comm,
 				  int nRanks, const ncclUniqueId *uniqueId, int rank,

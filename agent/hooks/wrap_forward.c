@@ -4,7 +4,7 @@
 
 #define CW_UNPACK(...) __VA_ARGS__
 
-/* The program gets these results if it calls a function that its NCCL lacks. */
+/* Results for a program that calls a function that its NCCL lacks. */
 static const char *missing_text(void)
 {
 	return "function missing in this NCCL";

@@ -16,7 +16,10 @@ ncclResult_t cw_impl_ncclGroupStart(const struct cw_real *real, const void *call
 
 	if (!real->ncclGroupStart)
 		return ncclInvalidUsage;
-	/* The program may create communicators inside the group, and they need the record. */
+	/*
+	 * The program may create communicators inside the group, so the agent must make the record
+	 * now.
+	 */
 	if (!cw_agent_live() || !cw_enter(real, caller))
 		return real->ncclGroupStart();
 	r = real->ncclGroupStart();

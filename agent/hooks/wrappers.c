@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of functions generates all entry points: the exported ncclX for set 0, and a static
- * twin of each for every other set. A program gets a twin only through dlsym. An entry point only
- * adds its set and its caller.
+ * We generate all entry points from the table of functions: the exported ncclX for set 0, and a
+ * static twin of each for every other set. A program gets a twin only through dlsym. An entry point
+ * only adds its set and its caller.
  */
 #include "agent/base/state.h"
 #include "agent/hooks/real.h"
@@ -13,7 +13,7 @@
 #define CW_UNPACK(...) __VA_ARGS__
 #define RETURN_ADDRESS __builtin_return_address(0)
 
-/* Stores the frame of the entry point, where a call stack starts. */
+/* Stores the frame of the entry point. A call stack begins at this frame. */
 #define NOTE_RECORD()                                                                              \
 	do {                                                                                       \
 		if (cw_unlikely(cw_call_stacks_is_on))                                             \

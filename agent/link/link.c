@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The helper thread runs one loop around poll(): it beats, connects to the daemon or waits for its
- * messages, and answers. The program may close the socket's descriptor and reuse the number for its
- * own file, so we check the socket's identity before each use.
+ * The helper thread runs one loop around poll(). The loop stores beats, connects to the daemon or
+ * waits for its messages, and answers them. The program may close the socket's descriptor and reuse
+ * the number for its own file, so we check the socket's identity before each use.
  */
 #include "agent/link/link.h"
 
@@ -32,25 +32,25 @@
 
 #define BEAT_MS 1000
 #define RETRY_MS 1000     /* a restarted daemon has every agent back within 2 s */
-#define FULL_RETRY_MS 200 /* the daemon's queue is full, but drains as fast as it reads */
+#define FULL_RETRY_MS 200 /* the daemon's queue is full, but drains quickly */
 /*
- * The delay after a refusal. It doubles with each further refusal, up to REFUSED_RETRY_MAX_MS. The
- * daemon may refuse for a passing reason, so the first retry comes early. If the reason is
- * permanent, rare retries suffice until perhaps another daemon takes over.
+ * The delay after a refusal. The delay doubles with each further refusal, up to
+ * REFUSED_RETRY_MAX_MS. The daemon may refuse for a temporary reason, so the first retry comes
+ * early. If the reason is permanent, rare retries suffice until perhaps another daemon takes over.
  */
 #define REFUSED_RETRY_MS 2000
 #define REFUSED_RETRY_MAX_MS 60000
 /*
  * We wait this long for the daemon's answer after it accepted the connection. The daemon may have
- * thousands of agents to register, and an agent that reconnects loses its place in the queue. If
- * the daemon exits, we notice it at once.
+ * thousands of agents to register, and an agent that reconnects would lose its place in the queue.
+ * If the daemon exits, we notice its end at once.
  */
 #define ANSWER_MS 30000
-#define SEND_MS 5000 /* if the daemon does not read our reply for this long, we give up */
+#define SEND_MS 5000 /* limit for a daemon that does not read our reply */
 
 enum link_state { LINK_DOWN, LINK_HELLO, LINK_UP };
 
-/* Only the helper thread uses this state. */
+/* The state of the connection. Only the helper thread uses it. */
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len;
@@ -71,7 +71,10 @@ static uint64_t now_ms(void)
 	return cw_now_ns() / 1000000u;
 }
 
-/* Return: 0..range-1. An xorshift, seeded with thread id and time, suffices to spread retries. */
+/*
+ * Returns a random number from 0 to range - 1. An xorshift, seeded with thread id and time,
+ * suffices to spread retries.
+ */
 static uint32_t jitter(uint32_t range)
 {
 	lk.random ^= lk.random << 13;
@@ -97,14 +100,17 @@ static void drop(uint64_t retry_ms)
 
 /*
  * Closes the connection and schedules a retry. Each agent retries at most once a second. The jitter
- * spreads the ranks of a node.
+ * spreads the retries of a node's ranks.
  */
 static void retry_soon(void)
 {
 	drop(RETRY_MS + jitter(RETRY_MS / 2));
 }
 
-/* Varies the delay by a quarter. Ranks that were refused together then do not return together. */
+/*
+ * Closes the connection and schedules a retry after a refusal. The delay varies by a quarter.
+ * Otherwise ranks that the daemon refused together would return together.
+ */
 static void retry_after_refusal(void)
 {
 	drop(lk.refused_ms * 3 / 4 + jitter(lk.refused_ms / 2));
@@ -113,8 +119,8 @@ static void retry_after_refusal(void)
 }
 
 /*
- * Sends the record's descriptor with the first byte. Any socket buffer has room for the whole
- * message, so a partial send is an error.
+ * Sends the record's descriptor with the first byte of the hello message. Any socket buffer has
+ * room for the whole message, so a partial send is an error.
  */
 static bool send_hello(void)
 {
@@ -133,7 +139,9 @@ static bool send_hello(void)
 	int record = cw_fd_reopen(cw_record.fd, &cw_record.id, O_RDONLY);
 	ssize_t sent;
 
-	/* The application closed the record; the daemon finds the mapping without us. */
+	/*
+	 * The application closed the record's descriptor. The daemon finds the mapping without us.
+	 */
 	if (record < 0)
 		return false;
 	cmsg->cmsg_level = SOL_SOCKET;
@@ -182,7 +190,7 @@ static void beat(void)
 	CW_STORE(h->beat_ns, cw_now_ns());
 }
 
-/* Sends all bytes or gives up after SEND_MS. Stores beats meanwhile. */
+/* Sends all bytes or gives up after SEND_MS. Stores beats while it waits. */
 static bool send_all(const uint8_t *buf, size_t len)
 {
 	uint64_t until = now_ms() + SEND_MS;
@@ -280,7 +288,7 @@ static void step(void)
 		retry_soon(); /* the application closed the socket */
 	if (lk.state == LINK_DOWN && lk.deadline_ms - now < (uint64_t)wait_ms)
 		wait_ms = lk.deadline_ms > now ? (int)(lk.deadline_ms - now) : 0;
-	p.fd = lk.fd; /* poll ignores a negative fd */
+	p.fd = lk.fd; /* poll() ignores a negative fd */
 	if (poll(&p, 1, wait_ms) > 0) {
 		if (owns_fd())
 			on_readable();

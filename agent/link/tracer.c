@@ -28,9 +28,9 @@ void cw_tracer_start(void)
 }
 
 /*
- * True if Yama's scope is 1, the only scope in which naming a tracer helps. With 0 every process of
- * the user may trace. With 2 only a process with the capability may trace, and with 3 no process
- * may.
+ * Returns whether Yama's scope is 1. In no other scope does it help to name a tracer. With 0 every
+ * process of the user may trace. With 2 only a process with the capability may trace, and with 3 no
+ * process may.
  */
 static bool is_by_descent(const char *scope_path)
 {
@@ -46,8 +46,8 @@ static bool is_by_descent(const char *scope_path)
 }
 
 /*
- * True if our real, effective and saved uid are all equal to uid. ptrace() compares the same three.
- * If the program has changed its user, we name no tracer.
+ * Returns whether our real, effective and saved uid are all equal to uid. ptrace() compares the
+ * same three. If the program has changed its user, we name no tracer.
  */
 static bool is_all_of_us(uid_t uid)
 {
@@ -65,8 +65,8 @@ pid_t cw_tracer_wanted(int socket, const char *scope_path)
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || len != sizeof(peer))
 		return 0;
 	/*
-	 * With pid 0, the peer is in another pid namespace. We refuse pid 1, because all processes
-	 * are its descendants.
+	 * A peer with pid 0 is in another pid namespace. We refuse pid 1, because its descendants,
+	 * which are all processes, could then trace us.
 	 */
 	if (peer.pid <= 1 || peer.pid == getpid() || !is_all_of_us(peer.uid))
 		return 0;

@@ -9,7 +9,7 @@
 #define FRAME_HEADER 4u
 
 /*
- * The arena for unpacked messages. An unpacked message is about as large as its bytes, plus structs
+ * Memory for unpacked messages. An unpacked message takes about as much as its bytes, plus structs
  * and alignment.
  */
 static _Alignas(16) uint8_t arena[4 * CW_WIRE_MAX_IN];
@@ -29,7 +29,7 @@ static void *arena_alloc(void *data, size_t size)
 
 static void arena_free(void *data, void *p)
 {
-	/* cw_wire_parse() empties the whole arena */
+	/* No single allocation is freed: cw_wire_parse() empties the whole arena. */
 }
 
 static ProtobufCAllocator allocator = { .alloc = arena_alloc, .free = arena_free };

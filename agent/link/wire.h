@@ -11,7 +11,7 @@
 
 /* The longest frame that we accept from the daemon, in bytes. */
 #define CW_WIRE_MAX_IN 4096u
-/* A frame needs at most this many bytes beside its text. */
+/* Limit of a frame's bytes beside its text. */
 #define CW_WIRE_OVERHEAD 128u
 
 enum cw_wire_kind {
@@ -28,8 +28,8 @@ struct cw_wire_in {
 };
 
 /*
- * These functions encode a frame into buf. They return the number of bytes written, 0 if buf is too
- * small. record_error: the errno that prevented the record; 0 = the record comes with this frame.
+ * Encode a frame into buf. Return the number of bytes written; 0 if buf is too small. record_error:
+ * the errno that prevented the record; 0 = the record comes with this frame.
  */
 size_t cw_wire_hello(uint8_t *buf, size_t len, uint64_t record_bytes, uint32_t record_error);
 size_t cw_wire_python_stacks(uint8_t *buf, size_t len, uint64_t id, uint32_t status,
@@ -37,7 +37,7 @@ size_t cw_wire_python_stacks(uint8_t *buf, size_t len, uint64_t id, uint32_t sta
 
 /*
  * Decodes the first frame in buf. Returns its length in bytes and fills *ret_in. Returns 0 if the
- * frame is not complete yet. Returns -EPROTO if the frame is too long or no valid message; the
+ * frame is not complete yet. Returns -EPROTO if the frame is too long or not a valid message. The
  * caller must then close the connection.
  */
 int cw_wire_parse(const uint8_t *buf, size_t len, struct cw_wire_in *ret_in);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash identifies a stack: the hash of its Python frames if it has any, else the hash of its
- * native frames. We search for its entry from the place that the hash selects, so each op looks at
- * one or two entries. A thread that finds a free entry claims it in the agent's private memory,
- * describes the stack and publishes it. Meanwhile other threads with the same stack use its number
- * already. We never change or free an entry. If the table is full, a new stack gets no number, and
- * we count it as dropped.
+ * native frames. We search for the entry of a stack from the place that the hash selects, so each
+ * op looks at one or two entries. A thread that finds a free entry claims it in the agent's private
+ * memory, describes the stack and publishes the entry. Other threads with the same stack may use
+ * the entry's number before that. We never change or free an entry. If the table is full, a new
+ * stack gets no number, and we count it as dropped.
  *
- * Native frames come from code with frame pointers. We follow them as long as each frame lies above
- * the last one, is readable, and returns into a file that agent/record/modules.h knows. If code
- * uses the register for something else, the chain ends.
+ * Native frames come from code with frame pointers. We follow a frame if it lies above the last
+ * one, is readable, and returns into a file that agent/record/modules.h knows. If code uses the
+ * register for another value, the chain ends.
  */
 #include "agent/python/call_stack.h"
 
@@ -27,14 +27,14 @@
 
 #define PROBES 16
 /*
- * The largest distance in bytes between two frames. If the next one is farther away, the value is
- * no frame pointer.
+ * The largest distance in bytes between two frames. A value that leads farther away is not a frame
+ * pointer.
  */
 #define FRAME_BYTES_MAX (1u << 20)
 
 CW_HOT_DATA bool cw_call_stacks_is_on;
 
-/* The hash that claimed each entry, 0 = free. */
+/* For each entry: the hash that claimed it; 0 = free. */
 static uint64_t claimed_stacks[CW_REC_STACKS], claimed_frames[CW_REC_FRAMES];
 
 struct natives {
@@ -134,8 +134,8 @@ static uint64_t key_of(const struct cw_python_place *at)
 /* ---- the table ---- */
 
 /*
- * Returns the index of the entry with this hash, at most count - 1; -1 = no room. If *ret_is_new is
- * true, the caller owns the entry, and must fill and publish it.
+ * Returns the index of the entry with this hash, below count; -1 = no room. If *ret_is_new is true,
+ * the caller owns the entry, and must fill and publish it.
  */
 static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_new)
 {

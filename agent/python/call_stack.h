@@ -10,25 +10,25 @@
 
 extern bool cw_call_stacks_is_on;
 
-/* True if the environment turns call stacks on. */
+/* Returns whether the environment turns call stacks on. */
 bool cw_call_stacks_wanted(void);
 
 /*
- * Turns call stacks on, if the environment asked for them and the record has the table. Call this
- * once, before the agent is armed.
+ * Turns call stacks on, if the environment requests them and the record has the table. Call this
+ * function once, before the agent is armed.
  */
 void cw_call_stacks_start(void);
 
 /*
- * Call this when a communicator exists. If the process has a Python interpreter, we queue a check
- * of its frame layout. Any thread.
+ * Call this function when a communicator exists. If the process has a Python interpreter, the
+ * function queues a check of the interpreter's frame layout. Any thread.
  */
 void cw_call_stacks_arm(void);
 
 /*
- * Returns the record's number for the calling thread's stack. This is its index + 1; 0 = no stack,
- * or no room for it. caller: the return address of the wrapper whose frame is in cw_tls.frame,
- * NULL = none. Any thread, lock-free, no allocation. Takes some microseconds, and more for a new
- * stack. Keeps errno.
+ * Returns the record's number for the calling thread's stack, which is the stack's index + 1. 0 =
+ * no stack, or no room for it. caller: the return address of the wrapper whose frame is in
+ * cw_tls.frame; NULL = none. Any thread, lock-free, no allocation. Takes some microseconds, and
+ * more for a new stack. Keeps errno.
  */
 uint32_t cw_call_stack_take(const void *caller);

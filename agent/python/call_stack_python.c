@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If Python functions call each other, their frames lie side by side, and the innermost frame comes
- * last. So one read of some kilobytes covers many frames, and one system call reads their code
- * objects.
+ * Frames of Python functions that call each other lie side by side, and the innermost frame comes
+ * last. One read of some kilobytes therefore covers many frames, and one system call reads their
+ * code objects.
  */
 #include "agent/python/call_stack_python.h"
 
@@ -18,8 +18,8 @@
 #include "common/parse.h"
 
 /*
- * If Python functions call each other, their frames lie side by side. So a read of this size brings
- * several frames.
+ * Size of one read. Frames of Python functions that call each other lie side by side, so one read
+ * fetches several frames.
  */
 #define VIEW_BYTES 4096u
 /*
@@ -27,10 +27,10 @@
  * this many breaks.
  */
 #define READS_MAX 16
-/* The limit of frames that we visit. It includes frames without Python code. */
+/* Limit of the frames that we visit, including frames without Python code. */
 #define STEPS_MAX (4 * CW_PYTHON_PLACES)
 
-/* NULL until the interpreter has confirmed the layout. */
+/* The layout of the running Python. NULL until the interpreter has confirmed the layout. */
 static _Atomic(const struct cw_python_layout *) armed;
 static atomic_bool is_asked;
 
@@ -41,7 +41,7 @@ static struct {
 	void *(*thread_state)(void);
 	/*
 	 * frame() returns a borrowed reference. The other functions that return an object return a
-	 * new reference. The caller holds the GIL.
+	 * new reference. Callers hold the GIL.
 	 */
 	void *(*frame)(void);
 	void *(*frame_code)(void *frame);
@@ -103,8 +103,8 @@ static uint64_t innermost(const struct cw_python_layout *l, uint64_t thread_stat
 }
 
 /*
- * We keep this function out of line, so that the buffer leaves the stack before we read other
- * things.
+ * Walks the chain of frames. This function is not inline, so that its large buffer is off the stack
+ * before we read other objects.
  */
 static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *l, uint64_t frame,
 						 struct cw_python_place places[CW_PYTHON_PLACES],
@@ -134,8 +134,8 @@ static __attribute__((noinline)) unsigned follow(const struct cw_python_layout *
 }
 
 /*
- * Reads the fields of each code object, which lie side by side. We do it now: by the next call, the
- * same address could belong to another function.
+ * Reads the fields of each code object, which lie side by side. We read them now, because at the
+ * next call the same address could belong to another function.
  */
 static __attribute__((noinline)) bool read_codes(const struct cw_python_layout *l,
 						 struct cw_python_place places[], unsigned n)
@@ -193,7 +193,7 @@ void cw_python_frame_describe(const struct cw_python_place *at, struct cw_rec_fr
 /* ---- comparison with the interpreter's own stack ---- */
 
 /*
- * True if `text` ends with the string `read`. That string has '?' for each character that is not
+ * Returns whether `text` ends with the string `read`, which has '?' for each character that is not
  * ASCII.
  */
 static bool is_end_of(const char *text, const char *read)
@@ -218,7 +218,7 @@ static bool is_text(void *code, const char *attribute, const char *read)
 	bool is_same = text && (*read || !*text) && is_end_of(text, read);
 
 	if (!text)
-		py.clear_error(); /* a text that is not UTF-8 cannot be compared */
+		py.clear_error(); /* we cannot compare a text that is not UTF-8 */
 	if (object)
 		py.dec_ref(object);
 	return is_same;
@@ -241,8 +241,8 @@ static bool is_place(const struct cw_python_layout *l, const struct cw_python_pl
 }
 
 /*
- * True if walk() finds the interpreter's own frames. Compares all frames, or as many as we ever
- * read. The caller holds the GIL, in a thread that runs Python.
+ * Returns whether walk() finds the interpreter's own frames. Compares all frames, or as many as we
+ * ever read. The caller holds the GIL, in a thread that runs Python.
  */
 static bool is_right(const struct cw_python_layout *l)
 {
@@ -263,7 +263,10 @@ static bool is_right(const struct cw_python_layout *l)
 	return n && is_same && i == n && (is_cut || !frame);
 }
 
-/* The interpreter calls this, with the GIL, between two instructions of its main thread. */
+/*
+ * Checks the layout. The interpreter calls this function, with the GIL, between two instructions of
+ * its main thread.
+ */
 static int on_pending(void *arg)
 {
 	const struct cw_python_layout *l = arg;
@@ -324,8 +327,8 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 		return NULL;
 	version = py.version();
 	/*
-	 * An interpreter without a GIL numbers its instructions differently, for each thread on its
-	 * own.
+	 * An interpreter without a GIL numbers its instructions differently, and per thread. We
+	 * have no layout for it.
 	 */
 	if (strncmp(version, "3.", 2) == 0 && !next(RTLD_DEFAULT, "_Py_DecRefShared")) {
 		minor_at = version + 2;
@@ -333,7 +336,8 @@ static const struct cw_python_layout *layout_of_running(cw_dlsym_fn next)
 			l = cw_python_layout_of((unsigned)minor);
 	}
 	if (l && l->has_frame_objects)
-		l = NULL; /* we follow no objects in the path of a call: one read per frame */
+		/* Frame objects would need one read per frame, too many in the path of a call. */
+		l = NULL;
 	if (!l)
 		cw_log("call stacks: Python %.8s is not known: native frames only", version);
 	return l;

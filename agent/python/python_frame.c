@@ -34,8 +34,8 @@ static bool copy_characters(uint64_t from, unsigned width, char *to, size_t n)
 }
 
 /*
- * Copies a text. If the text is too long, copies its end, which then begins at a slash if it is a
- * path. Copies "" if we cannot read the text.
+ * Copies a text; "" if we cannot read it. If the text is too long, copies only its end. The end of
+ * a path begins at a slash.
  */
 static void copy_text(const struct cw_python_layout *layout, uint64_t from, char *to, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of a place in Python code: file, line, function. We read it from the interpreter's
- * memory, without its lock and without faulting. We leave out all parts that look unexpected. Takes
- * some system calls and microseconds. Async-signal-safe; keeps errno.
+ * The name of a place in Python code: file, line, function. We read the name from the interpreter's
+ * memory, without its lock and without faulting. We omit all parts that look unexpected. Takes some
+ * system calls and microseconds. Async-signal-safe; keeps errno.
  */
 #pragma once
 

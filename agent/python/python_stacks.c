@@ -3,8 +3,9 @@
  * A pending call, with the GIL, does the setup. It registers faulthandler for a free signal, and
  * starts the only thread that does not block this signal. On a request this thread sends the signal
  * to itself. The handler walks all threads' frames without the GIL and writes text into a memfd.
- * The walk reads data that running code changes, so we request nothing before the process has
- * held still.
+ *
+ * The handler's walk reads data that running code changes, and could crash the interpreter. We
+ * therefore request nothing before the process has held still.
  */
 #include "agent/python/python_stacks.h"
 
@@ -38,8 +39,8 @@
 #define DUMP_WAIT_NS 3000000000u
 #define IDLE_WAIT_NS 200000000
 /*
- * The CPU time that threads with Python code may spend within IDLE_WAIT_NS. If they spend more, the
- * process is not waiting.
+ * Limit of the CPU time that threads with Python code may use within IDLE_WAIT_NS. If they use
+ * more, the process is not waiting.
  */
 #define QUIET_CPU_NS 10000000u
 
@@ -65,7 +66,7 @@ struct linux_dirent64 { /* getdents64(2) */
 	char name[];
 };
 
-static uint32_t main_tid; /* the interpreter's main thread */
+static uint32_t main_tid; /* kernel id of the interpreter's main thread */
 static int signal_number;
 static void (*handler)(int); /* faulthandler's signal handler */
 static int text_fd = -1;
@@ -82,8 +83,8 @@ static long futex(atomic_uint *word, int op, unsigned value, const struct timesp
 }
 
 /*
- * True if the handler of faulthandler is still installed: without it the signal would kill
- * the process.
+ * Returns whether faulthandler's handler is still installed. Without the handler the signal would
+ * kill the process.
  */
 static bool is_handler_there(void)
 {
@@ -92,9 +93,7 @@ static bool is_handler_there(void)
 	return sigaction(signal_number, NULL, &sa) == 0 && sa.sa_handler == handler;
 }
 
-/*
- * Runs in the only thread that does not block the signal, so the signal interrupts no other thread.
- */
+/* Runs the only thread that does not block the signal, so the signal interrupts no other thread. */
 static void *run(void *arg)
 {
 	sigset_t set;
@@ -122,7 +121,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Returns an unused real-time signal, the highest possible; 0 = none. */
+/* Returns the highest unused real-time signal; 0 = none. */
 static int free_signal(void)
 {
 	for (int sig = SIGRTMAX - 1; sig > SIGRTMIN; sig--) {
@@ -138,7 +137,10 @@ static int free_signal(void)
 static bool open_text(void)
 {
 	text_fd = cw_memfd("collwatch-python");
-	/* With O_APPEND writes go to the end, even if another descriptor has truncated the file. */
+	/*
+	 * With O_APPEND writes go to the end of the file, even if another descriptor has truncated
+	 * it.
+	 */
 	if (text_fd < 0 || fcntl(text_fd, F_SETFL, O_APPEND) < 0)
 		return false;
 	return cw_fd_identify(text_fd, &text_id) == 0;
@@ -164,7 +166,10 @@ static bool register_signal(int sig)
 	return true;
 }
 
-/* The interpreter calls this, with the GIL, between two instructions of its main thread. */
+/*
+ * Does the setup. The interpreter calls this function, with the GIL, between two instructions of
+ * its main thread.
+ */
 static int on_pending(void *arg)
 {
 	int saved_errno = errno;
@@ -189,8 +194,8 @@ static void *find(cw_dlsym_fn next, const char *name)
 }
 
 /*
- * Finds the interpreter's functions. False if there is no Python, or a Python without a GIL, whose
- * threads would change the frames during a walk.
+ * Finds the interpreter's functions. Returns false if there is no Python, or a Python without a
+ * GIL. Threads without a GIL would change the frames during a walk.
  */
 static bool find_python(void)
 {
@@ -244,8 +249,8 @@ out:
 }
 
 /*
- * Reads faulthandler's output as a string. Bytes beyond ASCII might not be valid UTF-8 after a cut,
- * so we replace them.
+ * Reads faulthandler's output as a string. We replace bytes beyond ASCII, because after a cut they
+ * might not be valid UTF-8.
  */
 static enum cw_python_status read_text(int fd)
 {
@@ -282,7 +287,7 @@ static bool wait_for(unsigned number, void (*idle)(void))
 }
 
 /*
- * Returns the CPU time of another thread. We build the id of its clock as the kernel does
+ * Returns the CPU time of another thread in ns. We build the id of its clock as the kernel does
  * (posix-timers.h).
  */
 static uint64_t cpu_ns(uint32_t tid)
@@ -314,22 +319,25 @@ static bool is_on_cpu(uint32_t tid)
 
 /* ---- do any threads run? ---- */
 
-/* We ignore threads beyond this number; ranks have up to a few hundred. */
+/* Limit of threads, beyond which we ignore them. Ranks have up to a few hundred. */
 #define MAX_THREADS 1024u
 
 static struct {
 	uint32_t tids[MAX_THREADS];
 	uint64_t cpu_ns[MAX_THREADS];
-	uint64_t still_in[MAX_THREADS]; /* result of holds_still() in list_threads() */
+	uint64_t still_in[MAX_THREADS]; /* what holds_still() returned in list_threads() */
 	unsigned n;
-	/* Threads that may run Python code, as of list_threads(); only the helper thread uses this.
+	/*
+	 * The threads that may run Python code, at the time of list_threads(). Only the helper
+	 * thread uses this struct.
 	 */
 } others;
 
 /*
- * Returns a number for the NCCL call that the thread is in, or else for its driver wait;
- * 0 = neither. The thread may poll in both. While the number stays the same, the thread's frames do
- * not change. A call of NCCL waits in the driver now and then.
+ * Returns a number for the NCCL call that the thread is in, or else for its wait in the driver; 0 =
+ * the thread is in neither. The thread may poll in both. While the number stays the same, the
+ * thread's frames do not change. The NCCL call takes precedence, because a call of NCCL waits in
+ * the driver now and then.
  */
 static uint64_t holds_still(uint32_t tid)
 {
@@ -351,7 +359,7 @@ static void add_threads(const char *entries, long len)
 	}
 }
 
-/* We avoid opendir(): it allocates, and the allocator has locks. */
+/* Lists the threads. We avoid opendir(), because it allocates, and the allocator has locks. */
 static bool list_threads(void)
 {
 	static uint64_t entries[512]; /* an array of uint64_t, so that the entries are aligned */
@@ -394,10 +402,11 @@ static uint64_t used_ns(void)
 }
 
 /*
- * The walk reads data that running Python code changes. It has crashed interpreters that did not
- * stand still, also during shutdown. The daemon asks only after two quiet seconds. This check is
- * the second line of defence. Threads of NCCL and of the driver run no Python code, so they may
- * poll. A thread of the program may poll while it is inside NCCL or the driver.
+ * Returns whether the program stands still. The handler's walk reads data that running Python code
+ * changes. It has crashed interpreters that did not stand still, also during shutdown. The daemon
+ * requests stacks only after two quiet seconds, and this check is the second line of defence.
+ * Threads of NCCL and of the driver run no Python code, so they may poll. A thread of the program
+ * may poll while it is inside NCCL or the driver.
  */
 static bool is_quiet(void (*idle)(void))
 {
@@ -421,7 +430,7 @@ static enum cw_python_status dump(int fd, void (*idle)(void))
 	atomic_store(&asked, number);
 	(void)futex(&asked, FUTEX_WAKE, 1, NULL);
 	if (!wait_for(number, idle)) {
-		/* The thread is stuck in the walk, so we ask no more. */
+		/* The thread is stuck in the walk, so we make no further request. */
 		atomic_store(&state, ARM_BROKEN);
 		return CW_PYTHON_FAILED;
 	}
@@ -442,13 +451,13 @@ enum cw_python_status cw_python_stacks(const char **ret_text, void (*idle)(void)
 		return CW_PYTHON_FAILED;
 	}
 	/*
-	 * faulthandler writes to the number text_fd, even if the number belongs to another file by
-	 * now.
+	 * faulthandler writes to the number text_fd, even if the program has given the number to
+	 * another file. Check before we request anything.
 	 */
 	fd = cw_fd_reopen(text_fd, &text_id, O_RDWR);
 	if (fd < 0)
 		return CW_PYTHON_NOT_ARMED;
-	/* The interpreter writes the text, and we read it, so we announce twice its size. */
+	/* The interpreter writes the text, and we read the text, so we announce twice its size. */
 	cw_record_io_begin(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
 	status = dump(fd, idle);
 	cw_record_io_end(2 * (uint64_t)CW_PYTHON_TEXT_MAX);
