@@ -31,7 +31,7 @@ enum { /* flags of a signal */
 
 struct cw_facts_signal {
 	uint64_t at_ns;      /* CLOCK_MONOTONIC */
-	int32_t sig;         /* 0 = none */
+	int32_t sig;         /* number of the signal; 0 = none */
 	int32_t code;        /* si_code */
 	uint32_t sender_pid; /* 0 = no sender, or a sender outside the daemon's pid namespace */
 	uint32_t sender_uid; /* uid in the initial user namespace */
@@ -43,7 +43,7 @@ struct cw_facts_signal {
 struct cw_facts_process {
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0 = the process lives */
 	uint32_t changes;  /* odd while the kernel side writes */
-	int32_t status;    /* as from wait(2); valid after the process has ended */
+	int32_t status;    /* status as from wait(2); valid after the end of the process */
 	uint32_t is_oom_victim;
 	uint32_t pad;
 	/* The last signal without a handler that ends a process by default. */

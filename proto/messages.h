@@ -63,7 +63,7 @@ enum cw_message_type {
 	CW_MSG_INCIDENT_OBJECTION,
 	CW_MSG_CONTROL_REQUEST,
 	CW_MSG_CONTROL_REPLY,
-	CW_MSG_DIGEST_COPY, /* also uses `digest`; for the node that leads the job next */
+	CW_MSG_DIGEST_COPY, /* its message is in `digest`; for the node that leads the job next */
 	CW_MSG_RANK_SEARCH,
 	CW_MSG_INCIDENT_DELIVERED,
 	CW_MSG_NODE_REQUEST,
@@ -131,8 +131,8 @@ struct cw_msg_member {
 	uint32_t n_checkpoints;
 	struct cw_checkpoint *last_hashes; /* oldest first */
 	uint32_t n_last_hashes;
-	const struct cw_msg_op *pending; /* NULL = none */
-	const struct cw_msg_op *last;    /* NULL = none */
+	const struct cw_msg_op *pending; /* oldest incomplete op; NULL = none */
+	const struct cw_msg_op *last;    /* newest op entered; NULL = none */
 	struct cw_p2p_peer *p2p;
 	uint32_t n_p2p;
 };
@@ -142,7 +142,8 @@ struct cw_msg_rank {
 	CW_RANK_FACTS(CW_SENT_FIELD)
 	CW_SAME_FACTS(cause_facts, CW_CAUSE_FACTS);
 	CW_CAUSE_FACTS(CW_SENT_FIELD)
-	const struct cw_msg_op *host_call; /* NULL = none */
+	/* Call that blocks the host outside any known comm; NULL = none. */
+	const struct cw_msg_op *host_call;
 	struct cw_msg_member *members;
 	uint32_t n_members;
 };
@@ -290,7 +291,7 @@ struct cw_msg_node_request {
 	const char *verb;
 	const char *json;
 	uint32_t uid;
-	uint32_t sees_all; /* 0 or 1 */
+	uint32_t sees_all; /* 1 = the user is root, the daemon's user or in the socket's group */
 };
 
 struct cw_msg_node_reply {

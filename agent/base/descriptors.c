@@ -15,7 +15,7 @@
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
 #ifndef SYS_close_range
-#define SYS_close_range 436 /* the same on all architectures */
+#define SYS_close_range 436 /* Linux 5.9; the same number on all architectures */
 #endif
 #define CLOSE_RANGE_UNSHARE_BIT 2u
 

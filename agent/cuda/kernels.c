@@ -6,7 +6,7 @@
 #include "agent/record/record.h"
 #include "record/summary_math.h"
 
-#define WORDS_PER_THREAD 4 /* with fewer words a thread is not worth its cost */
+#define WORDS_PER_THREAD 4 /* a thread with fewer words costs more than it saves */
 /*
  * For at most this many words we use one block. Several blocks would cost more time than they save,
  * because it takes 2.5 us on an H200 to join their results.

@@ -18,9 +18,10 @@ extern const unsigned int cw_kernel_image_bytes;
 struct cw_kernels {
 	CUcontext context;
 	CUfunction summary, stamp;
-	uint64_t pages;    /* the device's address of the record's device pages */
-	uint32_t ordinal;  /* below CW_REC_SUMMARY_FIRSTS */
-	uint32_t is_ready; /* atomic; 0 = in setup, or disabled by an error */
+	uint64_t pages;   /* the device's address of the record's device pages */
+	uint32_t ordinal; /* below CW_REC_SUMMARY_FIRSTS */
+	/* Atomic; 0 = setup is under way, or an error has disabled the kernels. */
+	uint32_t is_ready;
 };
 
 /*

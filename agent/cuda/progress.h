@@ -26,8 +26,8 @@
 void cw_progress_comm_ready(int c);
 
 /*
- * Call this function before another communicator uses entry c. The caller holds the registry's
- * lock.
+ * Frees the slots of entry c before another communicator uses the entry. The caller holds the
+ * registry's lock.
  */
 void cw_progress_comm_forget(int c);
 

@@ -94,7 +94,7 @@ struct cw_progress_budget {
 
 extern bool cw_progress_budget_is_on;
 
-/* Call this function before the first op of a slot. */
+/* Clears the state of a slot before its first op. */
 void cw_progress_budget_reset(uint16_t slot);
 
 /* Returns a hash that identifies an op by its kind, count and call site. */
@@ -115,13 +115,13 @@ unsigned cw_progress_budget_leave_out(struct cw_progress_budget *t, uint32_t spo
 				      uint64_t op_index, uint64_t now_ns);
 
 /*
- * Call cw_progress_budget_open() at the begin of a pair of writes, and cw_progress_budget_close()
- * at its end.
+ * Note the begin and the end of a pair of writes for an op. cw_progress_budget_open() also pays for
+ * the pair.
  */
 void cw_progress_budget_open(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns);
 void cw_progress_budget_close(struct cw_progress_budget *t, uint64_t op_index, uint64_t now_ns);
 
-/* Call this function when the call of a skipped op has returned. */
+/* Notes that the call of a skipped op has returned to the host. */
 void cw_progress_budget_return(struct cw_progress_budget *t, uint64_t now_ns);
 
 struct cw_progress_budget *cw_progress_budget_of(uint16_t slot);

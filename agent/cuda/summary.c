@@ -191,7 +191,7 @@ uint32_t cw_summary_places(void)
 {
 	uint32_t n = 0;
 
-	if (cw_summary_reader_is_there()) /* with a reader we wait until a busy place is free */
+	if (cw_summary_reader_is_there()) /* wait for the reader until a busy place is free */
 		return CW_REC_SUMMARY_RING;
 	if (__atomic_test_and_set(&is_busy, __ATOMIC_ACQUIRE))
 		return CW_REC_SUMMARY_RING;

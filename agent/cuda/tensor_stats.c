@@ -59,7 +59,7 @@ static uint32_t place_of(void *stream)
 	void *wanted = (char *)stream + 1;
 
 	if (stream == PER_THREAD_STREAM)
-		return CW_SUM_STREAMS; /* this one handle is a different stream in each thread */
+		return CW_SUM_STREAMS; /* the same handle is a different stream in each thread */
 	for (uint32_t i = 0; i < CW_SUM_STREAMS; i++) {
 		void *found = __atomic_load_n(&streams[i], __ATOMIC_ACQUIRE);
 

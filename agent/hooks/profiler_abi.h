@@ -33,7 +33,7 @@ enum { /* states */
        CW_NCCL_STATE_RECV_WAIT = 10,
        CW_NCCL_STATE_RECV_FLUSH_WAIT = 11,
        CW_NCCL_STATE_RECV_GPU_WAIT = 12,
-       CW_NCCL_STATE_SEND_PEER_WAIT = 20, /* from version 4 on */
+       CW_NCCL_STATE_SEND_PEER_WAIT = 20, /* reported from version 4 on */
        CW_NCCL_STATE_GROUP_END_API_START = 24,
 };
 

@@ -33,7 +33,7 @@ void *cw_profiler_comms_unnamed(void);
 void cw_profiler_comms_name(void *context, uint64_t comm_hash, int rank);
 
 struct cw_profiler_comm {
-	int entry; /* -1 = unknown */
+	int entry; /* entry in the record; -1 = unknown */
 	bool is_wrapped;
 };
 

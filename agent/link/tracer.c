@@ -23,7 +23,7 @@ void cw_tracer_start(void)
 	bool is_on = true;
 
 	if (value)
-		(void)cw_parse_switch(value, &is_on); /* with an invalid value, is_on stays true */
+		(void)cw_parse_switch(value, &is_on); /* is_on stays true if the value is invalid */
 	is_off = !is_on;
 }
 

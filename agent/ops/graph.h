@@ -71,7 +71,10 @@ static inline bool cw_graph_is_captured(cudaStream_t stream)
  */
 void cw_graph_op(struct cw_op_call *call, const struct cw_op_desc *desc, struct cw_group *group);
 
-/* Call this function when the captured op's call has returned. */
+/*
+ * Handles the return of a captured op's call. A failed op leaves the template. Outside a group, a
+ * successful op enqueues its "completed" write.
+ */
 void cw_graph_op_done(const struct cw_op_call *call, struct cw_group_comm *gc, bool ok);
 
 /*
@@ -81,7 +84,7 @@ void cw_graph_op_done(const struct cw_op_call *call, struct cw_group_comm *gc, b
 void cw_graph_group_launch(const struct cw_group_comm *gc);
 void cw_graph_group_done(struct cw_group_comm *gc, bool ok);
 
-/* Call these functions after the program's successful calls on its graphs. */
+/* Note a successful call of the program that makes, changes or copies a graph. */
 void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device);
 void cw_graph_updated(void *exec, void *graph);
 void cw_graph_copied(void *to, void *from); /* `to` is a clone, or has `from` as a child */

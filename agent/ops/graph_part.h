@@ -18,7 +18,7 @@
 struct cw_graph_part {
 	uintptr_t graph; /* the graph's handle; 0 = destroyed */
 	uint64_t capture_id;
-	uint32_t generation; /* of this part; while the part is unused, that of its last use */
+	uint32_t generation; /* of this part; of its last use while the part is unused */
 	uint32_t execs;
 	uint32_t last_plus_1; /* index + 1 of the newest run */
 	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */

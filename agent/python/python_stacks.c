@@ -50,7 +50,7 @@ static atomic_int state;
 
 static struct {
 	int (*is_initialized)(void);
-	int (*is_finalizing)(void); /* NULL before 3.7 */
+	int (*is_finalizing)(void); /* NULL in Python before 3.7 */
 	int (*add_pending)(int (*fn)(void *), void *arg);
 	void *(*import)(const char *name);
 	void *(*call_method)(void *obj, const char *name, const char *format, ...);

@@ -122,7 +122,8 @@ static void take_copy(void)
 	struct cw_rec_header *h = (void *)save.copy;
 
 	copy_words(save.copy, cw_record.header, cw_record.total_bytes);
-	h->ops_total = h->ring_ticket; /* in the record, only the helper thread's beat updates it */
+	/* The record's own ops_total is only as new as the last beat. */
+	h->ops_total = h->ring_ticket;
 	drop_changed(cw_record.ring, CW_REC_RING_OPS);
 	drop_changed_connections();
 	for (unsigned i = 0; i < CW_REC_COMMS; i++)

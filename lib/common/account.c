@@ -81,7 +81,7 @@ static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 {
 	struct answer answer;
 
-	memset(&answer, 0, sizeof(answer)); /* also clears the padding, because we write it */
+	memset(&answer, 0, sizeof(answer)); /* clear the padding, too, because we write it */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
 	 * After we drop the capabilities below, any process of our user could read the child's

@@ -217,7 +217,7 @@ static bool put_line(int level, const char *text, bool journal)
 	n = journal ? snprintf(line + begin, room, "<%d>%s", level, text)
 		    : snprintf(line + begin, room, "%s", text);
 	if (n < 0)
-		return true; /* there is no line to lose */
+		return true; /* no line can get lost here */
 	if ((size_t)n > room - 1)
 		n = (int)room - 1;
 	defuse(line + begin);
@@ -262,7 +262,8 @@ void cw_log_tick(void)
 	int saved_errno = errno;
 
 	if (n_unreported)
-		(void)report_lost(stderr_is_journal()); /* on failure we report at the next tick */
+		/* If this fails, the next tick reports them. */
+		(void)report_lost(stderr_is_journal());
 	errno = saved_errno;
 }
 

@@ -43,7 +43,7 @@ static inline EVP_PKEY *EVP_EC_gen(const char *curve)
 	if (ctx && nid != NID_undef && EVP_PKEY_keygen_init(ctx) == 1 &&
 	    EVP_PKEY_CTX_set_ec_paramgen_curve_nid(ctx, nid) == 1 &&
 	    EVP_PKEY_CTX_set_ec_param_enc(ctx, OPENSSL_EC_NAMED_CURVE) == 1)
-		(void)EVP_PKEY_keygen(ctx, &key); /* on failure key stays NULL */
+		(void)EVP_PKEY_keygen(ctx, &key); /* key stays NULL on failure */
 	EVP_PKEY_CTX_free(ctx);
 	return key;
 }

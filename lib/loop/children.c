@@ -305,7 +305,8 @@ static int spawn(struct cw_child *c)
 		return -errno;
 	if (c->pid == 0)
 		cw_run_child(out_fd, parent, &c->config);
-	(void)setpgid(c->pid, c->pid); /* as in the child: either of the two may run first */
+	/* Parent and child both call it, because either may run first. */
+	(void)setpgid(c->pid, c->pid);
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	r = c->pidfd < 0 ? -errno : watch(c);
 	if (r < 0) {

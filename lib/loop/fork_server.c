@@ -112,7 +112,7 @@ struct cw_fork_request {
 struct cw_fork_server {
 	struct cw_fork_server_config config;
 	struct process *processes; /* the current server and the dying ones */
-	struct process *current;   /* NULL = none */
+	struct process *current;   /* NULL = there is no server now */
 	struct cw_fork_request *requests;
 	unsigned n_requests;
 	uint64_t last_id, lost;

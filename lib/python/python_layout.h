@@ -20,7 +20,7 @@
 enum cw_python_lines {
 	CW_PYTHON_LINES_LNOTAB = 0, /* up to 3.9 */
 	CW_PYTHON_LINES_DELTAS,     /* 3.10 */
-	CW_PYTHON_LINES_LOCATIONS,  /* from 3.11 on */
+	CW_PYTHON_LINES_LOCATIONS,  /* 3.11 and later */
 };
 
 struct cw_python_layout {

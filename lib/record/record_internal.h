@@ -56,8 +56,8 @@ struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = we have not read this slot */
 	uint64_t prev_plus_1;   /* ticket + 1 of the comm's previous op, 0 = none known */
 	uint64_t op_index, seq;
-	uint64_t count;       /* for a graph launch: number of its collectives */
-	int32_t root_or_peer; /* for a graph launch: its replay entry */
+	uint64_t count;       /* number of collectives, if the op is a graph launch */
+	int32_t root_or_peer; /* replay entry, if the op is a graph launch */
 	uint16_t flags, progress_slot, generation;
 	uint8_t kind;
 };
@@ -90,7 +90,7 @@ struct cw_record {
 
 	/* Index over the bulk ring; the first walk creates it. */
 	struct cw_record_bulk_op *bulk;
-	uint64_t *bulk_last_plus_1; /* for each comm entry: ticket + 1 of its newest op */
+	uint64_t *bulk_last_plus_1; /* ticket + 1 of the newest op of each comm entry */
 	uint64_t bulk_next;         /* the next ticket to read */
 	uint32_t rereads_left;      /* budget until the next refresh; see record_bulk.c */
 };

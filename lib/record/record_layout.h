@@ -113,7 +113,7 @@ struct cw_rec_section {
 				 it knows */
 	uint32_t count;
 	uint32_t reserved;
-	uint64_t offset; /* from the start of the record, a multiple of 64 */
+	uint64_t offset; /* bytes from the record's start; a multiple of 64 */
 	uint64_t reserved2;
 };
 
@@ -163,7 +163,7 @@ enum cw_rec_drop {                           /* index into cw_rec_header.drops *
 
 /* A thread that waits inside the CUDA driver, asleep or polling. 16 bytes. */
 struct cw_rec_wait {
-	uint32_t tid; /* in the rank's own pid namespace, 0 = unused */
+	uint32_t tid; /* thread id in the rank's own pid namespace, 0 = unused */
 	uint32_t reserved;
 	uint64_t since_ns; /* always CLOCK_MONOTONIC, also with a TSC clock; 0 = not known yet */
 };
@@ -176,7 +176,7 @@ struct cw_rec_header {
 	uint64_t total_bytes;
 	uint32_t state;               /* 0 during setup, 1 = valid, 2 = disarmed: no more writes */
 	uint32_t has;                 /* CW_REC_HAS_* */
-	uint32_t pid;                 /* in the rank's own pid namespace */
+	uint32_t pid;                 /* process id in the rank's own pid namespace */
 	uint32_t clock;               /* CW_REC_CLOCK_* */
 	uint64_t process_start_ticks; /* /proc/self/stat field 22 */
 	uint64_t created_wall_ns;
@@ -189,9 +189,9 @@ struct cw_rec_header {
 	 */
 	uint64_t beat_ns;
 	int32_t rank_label;       /* RANK, SLURM_PROCID, …; -1 = none */
-	int32_t world_size_label; /* -1 = none */
-	int32_t local_rank_label; /* -1 = none */
-	uint32_t nccl_version;    /* in the format of ncclGetVersion: 22809; 0 = unknown */
+	int32_t world_size_label; /* WORLD_SIZE, …; -1 = none */
+	int32_t local_rank_label; /* LOCAL_RANK, …; -1 = none */
+	uint32_t nccl_version;    /* as ncclGetVersion() returns it: 22809; 0 = unknown */
 	uint32_t cuda_driver_version;
 	uint32_t comms_used; /* entries [0, comms_used) have been used at least once */
 	uint64_t env_hash; /* over the communication-relevant NCCL_* variables, sorted; 0 = none set
@@ -282,7 +282,7 @@ struct cw_rec_op {
 	uint64_t op_index;
 	uint64_t seq;       /* coll_seq of a collective, p2p_seq of send/recv, 0 = not counted */
 	uint64_t enter_ns;  /* record clock */
-	uint64_t return_ns; /* 0 = the call has not returned */
+	uint64_t return_ns; /* record clock; 0 = the call has not returned */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t send_addr;
@@ -349,7 +349,7 @@ static inline bool cw_rec_slot_is_written(uint16_t slot)
 }
 
 struct cw_rec_checkpoint {
-	uint64_t coll_seq; /* 0 = unused */
+	uint64_t coll_seq; /* number of the last call in the hash; 0 = unused entry */
 	uint64_t hash;
 };
 
@@ -372,7 +372,7 @@ enum cw_comm_state {
 struct cw_rec_comm {
 	uint64_t seqlock; /* odd while identity fields change; counters and ops need no lock */
 	uint64_t comm_id;
-	uint64_t parent_id;  /* 0 = none */
+	uint64_t parent_id;  /* comm_id of the parent; 0 = no parent */
 	uint64_t nccl_hash;  /* NCCL's own hash of the comm where known; a label, not an identity */
 	uint32_t instance;   /* distinguishes comms with the same id */
 	uint32_t generation; /* generation of this entry; each reuse adds 1 */
@@ -481,8 +481,8 @@ _Static_assert(sizeof(struct cw_rec_module) == 64, "module layout");
 
 /* The return address of the code outside of Python that called an op. 8 bytes. */
 struct cw_rec_native_frame {
-	uint32_t offset; /* in the module */
-	uint16_t module; /* as in cw_rec_op */
+	uint32_t offset; /* bytes from the module's start */
+	uint16_t module; /* index of the module, as in cw_rec_op */
 	uint16_t reserved;
 };
 
@@ -510,7 +510,7 @@ enum {                            /* cw_rec_stack.flags */
  */
 struct cw_rec_frame {
 	uint64_t publish;
-	uint32_t line; /* 0 = unknown */
+	uint32_t line; /* line number; 0 = unknown */
 	uint32_t reserved;
 	char file[72];     /* end of the path */
 	char function[40]; /* the end of the qualified name */
@@ -530,7 +530,7 @@ _Static_assert(sizeof(struct cw_rec_frame) == 128, "frame layout");
  * pair to 0, in stream order before the launch's own "reached".
  */
 struct cw_rec_replay {
-	uint32_t generation; /* of this entry, from 1; 0 = free or being changed */
+	uint32_t generation; /* counts uses of this entry, from 1; 0 = free or being changed */
 	uint32_t comm_plus_1;
 	uint32_t comm_generation;
 	uint32_t flags;         /* CW_REC_REPLAY_* */
@@ -644,7 +644,7 @@ enum cw_rec_step {                     /* index into cw_rec_connection.counts */
 
 enum { /* cw_rec_connection.flags */
        CW_REC_CONNECTION_USED = 1 << 0,
-       CW_REC_CONNECTION_SEND = 1 << 1, /* else the connection receives */
+       CW_REC_CONNECTION_SEND = 1 << 1, /* the connection sends; without this flag it receives */
        /*
 	* The connection carries sends and receives. Collectives use other connections between the
 	* same two ranks.
@@ -694,7 +694,7 @@ struct cw_rec_connection {
 	 * clock is a TSC.
 	 */
 	uint64_t newest_ns;
-	uint64_t bytes; /* of the steps handed or received so far */
+	uint64_t bytes; /* bytes of the steps handed or received so far */
 };
 _Static_assert(sizeof(struct cw_rec_connection) == 64, "connection layout");
 _Static_assert(CW_REC_COMMS < UINT8_MAX, "comm_plus_1");

@@ -200,7 +200,7 @@ struct cw_record_connection {
 	bool is_send, is_p2p;
 	bool is_detailed;  /* false: `bytes` is unknown, and on a sender also `ready` */
 	uint64_t op_index; /* 0 = unknown; if pid is set, only its low 32 bits */
-	uint32_t replay;   /* as in cw_rec_connection */
+	uint32_t replay;   /* number of the replay, as in cw_rec_connection */
 	uint32_t open_ops; /* ops on the connection that have not ended, 255 = or more */
 	uint32_t steps, posted, ready, handed, done;
 	int64_t newest_mono_ns; /* the last change of a count */

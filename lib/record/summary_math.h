@@ -28,7 +28,7 @@
  */
 #define CW_SUM_STREAMS 16
 
-#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB: the gaps between such chunks cost no bandwidth */
+#define CW_SUM_CHUNK_WORDS 512u /* 4 KiB; the gaps between such chunks cost no bandwidth */
 
 /* The arguments of one launch; passed to the kernel by value. */
 struct cw_summary_args {

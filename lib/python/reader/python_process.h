@@ -26,8 +26,8 @@ int cw_python_process_open(pid_t pid, struct cw_python_process **ret);
 struct cw_python_process *cw_python_process_free(struct cw_python_process *p);
 
 /*
- * Returns true if we may read these bytes without waiting for a server (the pages of a file on a
- * network, for example).
+ * Returns true if we may read these bytes without waiting for a server, such as the program behind
+ * a FUSE file.
  */
 typedef bool (*cw_python_may_read_fn)(void *user, uint64_t from, size_t len);
 /* Limits later reads to bytes for which the function returns true. Borrows user. */

@@ -257,7 +257,7 @@ static bool read_chain(struct reader *r, const struct thread_head *head, struct 
 /* ---- the interpreter lock ---- */
 
 struct lock {
-	uint64_t address;  /* 0 = not found */
+	uint64_t address;  /* address of the lock; 0 = not found */
 	uint64_t holder;   /* the thread that took the lock last */
 	uint64_t switches; /* how often the lock went to another thread */
 	bool is_taken;

@@ -41,7 +41,7 @@ struct cw_python_task {
 };
 
 struct cw_python_frame {
-	uint32_t line;      /* 0 = not known */
+	uint32_t line;      /* line number; 0 = not known */
 	char file[256];     /* UTF-8; the end of a longer path; "???" = unreadable */
 	char function[128]; /* UTF-8; the beginning of a longer name */
 };
