@@ -3,9 +3,9 @@
  * The agent in its host process is in one of three states: dormant, armed, or permanently off.
  *
  * The loader starts the agent in the dormant state, with no descriptor, no thread and no mapping.
- * The agent arms at the first call that creates a communicator or opens a group, or when NCCL
- * initializes the profiler plugin. It then makes the flight record and starts the helper thread.
- * Every wrapper checks the state through agent/base/state.h.
+ * The agent arms at the first call that creates a communicator or opens a group. It also arms when
+ * NCCL initializes the profiler plugin. It then makes the flight record and starts the helper
+ * thread. Every wrapper checks the state through agent/base/state.h.
  *
  * The agent stays off if the user disables it or if it cannot make the record. It then forwards all
  * calls, and reports a missing record to the daemon and to `collwatch run`.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public host function of NCCL 2.14 to 2.32 has one row in this table. From the rows we
- * generate the look-up of the real functions, the exported wrappers, the wrappers for dlsym, and
- * the prototypes of the recording code. Each signature is the one in the header of its NCCL
- * version. tests/e2e/agent/test_agent_table.py compares the rows with each nccl.h that it gets.
+ * Every public host function of NCCL 2.14 to 2.32 has one row in this table. We generate from the
+ * rows: the look-up of the real functions, the exported wrappers, the wrappers for dlsym, and the
+ * prototypes of the recording code. Each signature is the one in the header of its NCCL version.
+ * tests/e2e/agent/test_agent_table.py compares the rows with each nccl.h that it gets.
  *
  *	F(return type, name, since, how, (parameters), (arguments))
  *	F0(return type, name, since, how)			functions without parameters

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLLWATCH_PROGRESS=auto: chooses the ops that get no progress writes, if a pair of writes for
- * each op would cost more than 0.3 % of the stream's time.
+ * COLLWATCH_PROGRESS=auto: a pair of progress writes for each op must not cost more than 0.3 % of
+ * the stream's time. On a busy stream we therefore choose ops that get no writes.
  *
  * When we skip an op's writes, we do not know whether another op follows. If no op follows, we
  * cannot see a hang of the skipped op. We therefore limit the skips, and learn which ops to write

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks on the CUDA driver: on the functions that create, launch and destroy CUDA graphs, on the
- * functions that wait for the device, and on the two look-ups of driver functions.
+ * Hooks on the CUDA driver. We hook the functions that create, launch and destroy CUDA graphs. We
+ * also hook the functions that wait for the device, and the two look-ups of driver functions.
  *
  * We export each wrapper, so a program that is linked with libcuda.so.1 calls the wrapper. dlsym
  * and cuGetProcAddress also return our wrapper instead of the driver's function. Every CUDA
@@ -20,8 +20,8 @@
  * X(exported name, name for cuGetProcAddress, first CUDA version of the row, first CUDA version
  * after the row, per-thread default stream, suffix of the do_…() that handles it)
  *
- * The per-thread default stream is 0 = the function does not use it, 1 = the function uses it, -1 =
- * the driver has only one such function.
+ * Values of the per-thread default stream: 0 = the function does not use it; 1 = the function uses
+ * it; -1 = the driver has only one such function.
  *
  * Each row holds one driver function, and therefore one list of parameters. The name
  * cuGraphInstantiate is ambiguous from CUDA 12 on: cuda.h maps it to WithFlags, but cudaTypedefs.h

@@ -16,8 +16,9 @@
 void *cw_dlsym_nccl(void *handle, const char *name);
 
 /*
- * Decides the result for a name of NCCL. Returns NULL if the next dlsym must answer, CW_ABSENT if
- * the symbol must look absent (dlerror is then set), and otherwise the function to return.
+ * Decides the result for a name of NCCL. Returns NULL if the next dlsym must answer. Returns
+ * CW_ABSENT if the symbol must look absent; dlerror is then set. Otherwise returns the function to
+ * return.
  *
  * We leave RTLD_NEXT to the next dlsym. The caller may be a wrapper that searches for the function
  * behind itself. Otherwise it is an application, which needs the plain search order, and that order

@@ -10,8 +10,8 @@
  * - all-to-all, gather and scatter: NCCL reports the sends and receives that implement them;
  * - one-sided ops.
  *
- * From version 5 on NCCL reports a collective when the user calls it, as the wrappers do, and the
- * op returns with its group. NCCL knows the peer of a send or receive only at its launch, so we
+ * From version 5 on NCCL reports a collective when the user calls it, like the wrappers. The op
+ * then returns with its group. NCCL knows the peer of a send or receive only at its launch, so we
  * record sends and receives at that time. We do not record replays of a graph's sends, because NCCL
  * reports such replays on some ranks only. Version 4 reports only launches. If a communicator
  * replays collectives under version 4, we stop counting its ops. We cannot distinguish replays of

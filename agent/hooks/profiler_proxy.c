@@ -6,8 +6,8 @@
  *	bits 53 to 59: entry of the communicator. bits 32 to 52: number of the replay, 0 = none.
  *	bits 0 to 31: low bits of the call's op_index, 0 = unknown.
  *
- * At each replay of a graph NCCL reports the launch of each captured call again, with the handle
- * that the call had at capture. The capture itself launches nothing. We therefore number the
+ * At each replay of a graph NCCL reports the launch of each captured call again. It passes the
+ * handle that the call had at capture. The capture itself launches nothing. We therefore number the
  * replays by counting the launches.
  */
 #include "agent/hooks/profiler_proxy.h"

@@ -9,8 +9,8 @@
  * which finds a static NCCL inside libtorch_cuda.so.
  *
  * We hold no lock of ours across a call into the loader. Another thread may be inside dlopen and
- * run a constructor that looks up NCCL, and the two threads would wait for each other. We therefore
- * look everything up into a local copy and publish the copy afterwards.
+ * run a constructor that looks up NCCL. The two threads would then wait for each other. We
+ * therefore look everything up into a local copy and publish the copy afterwards.
  */
 #include "agent/hooks/real.h"
 
@@ -115,8 +115,8 @@ static void find_code(struct cw_real *real, void *addr)
 /*
  * Copies the functions that we found into the set. Returns false if the set belongs to another copy
  * of NCCL. Threads that found the same NCCL copy the same values, so no thread needs to wait for
- * another. A wait would be dangerous: a signal handler must not wait for the thread that it
- * interrupted, and a forked child must not wait for a thread that only its parent has.
+ * another. A wait would be dangerous. A signal handler must not wait for the thread that it
+ * interrupted. A forked child must not wait for a thread that only its parent has.
  */
 static bool publish(struct cw_real *set, const struct cw_real *found)
 {
@@ -135,7 +135,7 @@ static bool publish(struct cw_real *set, const struct cw_real *found)
 /*
  * Publishes set 0. While NCCL is being loaded, two threads may find two copies for the linked
  * callers. The first thread wins. The second thread waits until the set is ready, but at most
- * LINKED_WAIT_NS, because after a fork the first thread may exist only in the parent.
+ * LINKED_WAIT_NS. After a fork the first thread may exist only in the parent.
  */
 static void publish_linked(const struct cw_real *found)
 {

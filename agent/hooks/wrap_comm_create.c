@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wrappers of calls that create a communicator. Each call blocks until other ranks arrive. We
- * therefore create the entry of the flight record before we call NCCL, in state INIT and with the
- * communicator's id as key. Reports can then show a rank that is stuck in init.
+ * therefore create the entry of the flight record before we call NCCL. The entry is in state INIT,
+ * and the communicator's id is its key. Reports can then show a rank that is stuck in init.
  *
  * We learn the handle later: when the call returns, or at the end of the group. For a non-blocking
  * communicator we learn it when NCCL reports success.

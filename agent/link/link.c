@@ -2,7 +2,7 @@
 /*
  * The helper thread runs one loop around poll(). The loop stores beats, connects to the daemon or
  * waits for its messages, and answers them. The program may close the socket's descriptor and reuse
- * the number for its own file, so we check the socket's identity before each use.
+ * the number for its own file. We therefore check the socket's identity before each use.
  */
 #include "agent/link/link.h"
 

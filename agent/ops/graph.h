@@ -5,10 +5,10 @@
  * part of a template, and only launches advance the counters of its communicator.
  *
  * We store one template per graph and communicator, a "part", in the record's replay table. An
- * executable graph leads to its parts. Clones and child graphs have parts of their own. We cannot
- * follow a graph if the tables are full, if we miss a launch, or if we do not know how the program
- * made the graph. We then mark the communicator as uncounted. Its numbers mean nothing from then
- * on, and the analysis draws no conclusion from them.
+ * executable graph leads to its parts. Clones and child graphs have parts of their own. Sometimes
+ * we cannot follow a graph: the tables are full, we miss a launch, or we do not know how the
+ * program made the graph. We then mark the communicator as uncounted. Its numbers mean nothing from
+ * then on, and the analysis draws no conclusion from them.
  *
  * A launch is lock-free and allocates nothing. The functions that make, change and end graphs take
  * one lock, and never hold it across a call into CUDA.

@@ -4,9 +4,9 @@
  * step replaces the contents of the caches and the TLB. A call then waits for each page that it
  * touches, one after the other. Each wait walks page tables that are cold themselves. We therefore
  * prefetch all pages that we can name before the call needs them, in two rounds. First the wrapper
- * prefetches code, the agent's own data (one page) and the thread's data. These tell us where a
- * call like the thread's last one writes in the record, and the second round prefetches those
- * places. All code of the path is in one section, and no code asks the C library for the time.
+ * prefetches code, the agent's own data (one page) and the thread's data. These data tell us where
+ * a call like the thread's last one writes in the record. The second round prefetches those places.
+ * All code of the path is in one section, and no code asks the C library for the time.
  */
 #pragma once
 
@@ -63,8 +63,8 @@ CW_FETCHER void cw_hot_fetch_first(const void *member)
 
 /*
  * Second round: prefetches addresses that need a load. They follow from pointers in the agent's
- * data and from the thread's last op, because a similar call writes to the same places. A wrong
- * hint costs one cache line.
+ * data and from the thread's last op. A similar call writes to the same places. A wrong hint costs
+ * one cache line.
  */
 CW_FETCHER void cw_hot_fetch(void)
 {

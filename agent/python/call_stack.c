@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash identifies a stack: the hash of its Python frames if it has any, else the hash of its
- * native frames. We search for the entry of a stack from the place that the hash selects, so each
- * op looks at one or two entries. A thread that finds a free entry claims it in the agent's private
- * memory, describes the stack and publishes the entry. Other threads with the same stack may use
- * the entry's number before that. We never change or free an entry. If the table is full, a new
- * stack gets no number, and we count it as dropped.
+ * native frames. Our search for the entry of a stack begins at the place that the hash selects. An
+ * op therefore looks at only one or two entries. A thread that finds a free entry claims it in the
+ * agent's private memory, describes the stack and publishes the entry. Other threads with the same
+ * stack may use the entry's number before that. We never change or free an entry. If the table is
+ * full, a new stack gets no number, and we count it as dropped.
  *
  * Native frames come from code with frame pointers. We follow a frame if it lies above the last
  * one, is readable, and returns into a file that agent/record/modules.h knows. If code uses the

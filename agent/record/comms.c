@@ -274,8 +274,8 @@ void cw_comm_bind(int c, ncclComm_t comm)
 }
 
 /*
- * Notes the version of NCCL. If NCCL is newer than our table, its new functions bypass the agent,
- * and we cannot count the calls of these functions.
+ * Notes the version of NCCL. If NCCL is newer than our table, its new functions bypass the agent.
+ * We cannot count the calls of such functions.
  */
 static void note_version(int version)
 {

@@ -84,8 +84,8 @@ static _Noreturn void cw_run_child(int out_fd, const char *group, uid_t uid)
 	memset(&answer, 0, sizeof(answer)); /* clear the padding, too, because we write it */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * After we drop the capabilities below, any process of our user could read the child's
-	 * memory, which is a copy of ours. A child that is not dumpable is protected.
+	 * The child's memory is a copy of ours. After we drop the capabilities below, any process
+	 * of our user could read it. A child that is not dumpable is protected.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	if (let_go(out_fd) < 0)

@@ -5,10 +5,10 @@
  * few processors.
  *
  * We judge the silence of peers by this clock alone. A process that stood still for a minute has
- * received nothing for a minute, because the messages of its peers lie unread in the kernel. The
- * silence therefore says nothing about the peers. Deadlines of requests and answers run by this
- * clock, too. The monotonic clock gives the time of an event. It also measures how long a rank has
- * been waiting, as agents and peers report it.
+ * received nothing for a minute: the messages of its peers lie unread in the kernel. The silence
+ * therefore says nothing about the peers. Deadlines of requests and answers run by this clock, too.
+ * The monotonic clock gives the time of an event. It also measures how long a rank has been
+ * waiting, as agents and peers report it.
  *
  * A running loop reads the clock several times a second. If two readings are further apart than
  * CW_AWAKE_STEP_NS, we count only CW_AWAKE_STEP_NS of the gap. All modules thereby see the same

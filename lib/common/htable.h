@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uthash for a daemon: if memory runs out, uthash does not call exit(-1). After HASH_ADD the caller
- * must check cw_htable_added(), which is false if memory ran out and the element is not in the
+ * must check cw_htable_added(). It is false if memory ran out, and the element is then not in the
  * table.
  *
  * uthash would expand its hash function, 89 statements, at each use of a table. Here each use calls

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranks of one process (docs/design/leader.md). A process that drives several devices is a
- * member of one communicator several times, each time on a device of its own. We count each
- * membership as a rank. Each of these ranks may stall by itself, and the other ranks of the process
- * then wait for it. A process that only uses different devices for different communicators is one
- * rank.
+ * The ranks of one process (docs/design/leader.md). A process that drives several devices has
+ * several memberships in one communicator, each on a device of its own. We count each membership as
+ * a rank. Each of these ranks may stall by itself, and the other ranks of the process then wait for
+ * it. A process that only uses different devices for different communicators is one rank.
  *
  * Pure; the values of a record are untrusted.
  */

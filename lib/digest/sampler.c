@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A track follows one entry of the record, by index and generation. It is expensive to derive the
- * state from the ops, so we do it only if a counter has moved or an op is pending. The rhythm is
+ * state from the ops. We derive it only if a counter has moved or an op is pending. The rhythm is
  * the median of the last intervals between completions.
  */
 #include "digest/sampler.h"

@@ -2,7 +2,7 @@
 /*
  * Follows one flight record over time. For each communicator, the sampler stores the current
  * counters, the time of their last change, and the usual duration of an op. The daemon samples four
- * times a second, so an op of 1 ms and an op of 10 min both give a usable rhythm.
+ * times a second. An op of 1 ms and an op of 10 min both give a usable rhythm.
  *
  * Pure except for reads of the record. The time comes with each sample.
  */
@@ -16,8 +16,8 @@
 
 /*
  * The rhythm is the median of this many intervals between completions. 15 are enough to ignore one
- * evaluation pass of the training loop, and few enough to follow a change of batch size within a
- * few seconds.
+ * evaluation pass of the training loop. They are few enough to follow a change of batch size within
+ * a few seconds.
  */
 #define CW_SAMPLER_INTERVALS 15
 
@@ -36,8 +36,8 @@ struct cw_track {
 	/*
 	 * True if (coll_returned, hash) was the same in two samples. The agent stores the two
 	 * numbers one after the other. A pair that we read between the two stores would look like a
-	 * different history of calls, so we report no pair that still moves. While ops are flowing,
-	 * checkpoints replace the pair.
+	 * different history of calls. We therefore report no pair that still moves. While ops are
+	 * flowing, checkpoints replace the pair.
 	 */
 	bool is_hash_stable;
 	struct cw_track_counters last;

@@ -38,9 +38,9 @@ bool cw_job_label(const struct cw_rec_header *header, const struct cw_record_com
 
 /*
  * Makes the key of a job. The key is the first 128 bits of SHA-256 over a fixed word, the uid and
- * the label, each preceded by its length. The hash contains no secret. Otherwise one job would have
- * two keys while nodes change to another secret. label: at most CW_JOB_LABEL_BYTES - 1 bytes.
- * Returns 0, -EINVAL, or -ENOMEM.
+ * the label. The length of each part precedes the part. The hash contains no secret. Otherwise one
+ * job would have two keys while nodes change to another secret. label: at most CW_JOB_LABEL_BYTES -
+ * 1 bytes. Returns 0, -EINVAL, or -ENOMEM.
  */
 int cw_job_key_make(uint32_t uid, const char *label, struct cw_job_key *ret);
 

@@ -255,7 +255,7 @@ static int enter_child(int out_fd, pid_t parent)
 	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
 	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
 		return -errno;
-#ifndef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */
+#ifndef __SANITIZE_ADDRESS__ /* keep stderr: the sanitizer reports there */
 	if (dup2(null_fd, 2) < 0)
 		return -errno;
 #endif

@@ -175,7 +175,7 @@ static int keep_only(int fd)
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, CONTROL_FD + 1); /* a number above CONTROL_FD */
 	if (fd < 0 || null_fd < 0)
 		return -errno;
-#ifdef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */
+#ifdef __SANITIZE_ADDRESS__ /* keep stderr: the sanitizer reports there */
 	last = 1;
 #endif
 	for (int i = 0; i <= last; i++)

@@ -2,8 +2,8 @@
 /*
  * Limits how often we read a record. A record with hundreds of communicators takes milliseconds,
  * and a user can make many such records. We therefore sample costly records less often. No record
- * gets more than 1 % of a core, and all records together get at most a quarter of a core. Real
- * records take 0.1 ms, and we read them on every tick. Any thread; does not block.
+ * gets more than 1 % of a core. All records together get at most a quarter of a core. Real records
+ * take 0.1 ms, and we read them on every tick. Any thread; does not block.
  */
 #pragma once
 

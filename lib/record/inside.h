@@ -20,8 +20,8 @@
 
 /*
  * Returns whether a thread may be inside a call on the communicator. The two counters may miss one
- * call if several threads use the communicator. We always return false for a communicator that we
- * know from NCCL's profiler interface, because NCCL itself reports the end of its calls.
+ * call if several threads use the communicator. We always return false for a communicator from
+ * NCCL's profiler interface, because NCCL itself reports the end of its calls.
  */
 bool cw_rec_may_be_inside(uint32_t comm_flags, uint64_t op_index, uint64_t op_returned);
 

@@ -67,9 +67,9 @@
 #define CW_REC_REPLAYS 256
 #define CW_REC_TEMPLATES 4096
 /*
- * Number of entries in the summaries table. For each device of the process, one of the first
- * entries holds the first tensor with NaN or infinity that an op read. The other entries are a
- * ring.
+ * Number of entries in the summaries table. Each device of the process has one of the first
+ * entries. It holds the first tensor with NaN or infinity that an op on the device read. The other
+ * entries are a ring.
  */
 #define CW_REC_SUMMARY_FIRSTS 8
 #define CW_REC_SUMMARY_RING 120
@@ -474,7 +474,7 @@ struct cw_rec_progress {
 struct cw_rec_module {
 	uint64_t start; /* load bias, an address in the process */
 	uint8_t build_id[20];
-	uint8_t build_id_bytes; /* 0 = none */
+	uint8_t build_id_bytes; /* 0 = no build-id */
 	char name[35];          /* end of the path */
 };
 _Static_assert(sizeof(struct cw_rec_module) == 64, "module layout");

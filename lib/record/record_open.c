@@ -30,7 +30,7 @@
  * For each table: the entry size that we know, and the largest number of entries. Any program may
  * write a record, and each read takes the whole table, so we need a limit. Some tables cost time at
  * each read. Their limit is twice what this version's agents write. The limit of the other tables
- * is four times as much, because they have grown by such factors from one version to the next.
+ * is four times as much. These tables have grown by such factors from one version to the next.
  */
 static const struct {
 	uint32_t entry_bytes, most;
@@ -118,7 +118,7 @@ int64_t cw_record_time(const struct cw_record *rec, uint64_t t)
 
 /*
  * Requires FUTURE_WRITE and the size seals. With these seals only the process that mapped the memfd
- * first can write to it, and no pread fails because of a truncated file. We accept only tmpfs,
+ * first can write to it. No pread can fail because of a truncated file. We accept only tmpfs,
  * because a hugetlb memfd looks like a memfd, too.
  */
 static int check_seals(int fd, struct cw_err *err)

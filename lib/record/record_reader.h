@@ -158,9 +158,9 @@ struct cw_record_op cw_record_host_call(const struct cw_record *rec);
 /*
  * Finds the threads that are inside an NCCL call (record/inside.h). Writes one entry per thread, at
  * most max, in the form of cw_rec_header.waits; since_ns is on CLOCK_MONOTONIC. A thread is missing
- * while it creates a communicator that has no entry in the record, because the agent does not note
- * its tid. We read ops only of communicators that had an unreturned call at the last refresh.
- * Returns the number of entries.
+ * while it creates a communicator without an entry in the record: the agent does not note its tid.
+ * We read ops only of communicators that had an unreturned call at the last refresh. Returns the
+ * number of entries.
  */
 size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, size_t max);
 

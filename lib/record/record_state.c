@@ -4,10 +4,10 @@
  * progress words.
  *
  * The comm's own ring holds its last 32 ops. If one of them has completed, all older ops have
- * completed, too, because NCCL runs the ops of one communicator in launch order, on any streams.
- * (Source: "Using multiple streams within the same group", NCCL user guide, and one launch order
- * per communicator.) If no op in the ring has completed, we search further back in the bulk ring.
- * If the bulk ring has lost the answer as well, the progress words alone can give it. They suffice
+ * completed, too. NCCL runs the ops of one communicator in launch order, on any streams. (Source:
+ * "Using multiple streams within the same group", NCCL user guide, and one launch order per
+ * communicator.) If no op in the ring has completed, we search further back in the bulk ring. If
+ * the bulk ring has lost the answer as well, the progress words alone can give it. They suffice
  * only for a communicator that makes nothing but collectives. Otherwise the result is "unknown". To
  * say "completed" too early would turn the culprit of a hang into its victim.
  */

@@ -18,7 +18,7 @@
 #define CW_SUMMARY_FN static inline
 #endif
 
-/* Threads per block of a launch, which is a power of two, and the largest number of blocks. */
+/* Number of threads per block, a power of two, and largest number of blocks of a launch. */
 #define CW_SUM_THREADS 256
 #define CW_SUM_BLOCKS 512
 

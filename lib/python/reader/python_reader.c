@@ -12,8 +12,8 @@
 /*
  * CHAIN_ATTEMPTS limits the reads of the chain of a thread that may run. EQUAL_READS equal reads in
  * a row prove that a chain is right. In a tight loop of the program a read may mix two stacks. At
- * most one of four reads repeats the mixture of the read before, so eight equal mixtures in a row
- * happen once in 65,000 cases.
+ * most one of four reads repeats the mixture of the read before. Eight equal mixtures in a row
+ * therefore happen once in 65,000 cases.
  */
 #define CHAIN_ATTEMPTS 64u
 #define EQUAL_READS 8u

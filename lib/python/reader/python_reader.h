@@ -9,8 +9,8 @@
  * inside the innermost frame. If the reads never agree, we report only the outer frames that all
  * reads have in common, and mark the thread as changed.
  *
- * The memory is hostile. Each list has a limit, each object's links must agree with its neighbours,
- * and each code object must have the interpreter's type of code objects. All reads of a process
+ * The memory is hostile. Each list has a limit. Each object's links must agree with its neighbours.
+ * Each code object must have the interpreter's type of code objects. All reads of a process
  * together have a limit, too.
  *
  * Any thread; reads through the given memory only; no allocation. Uses some 200 KiB of stack.
