@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Holds the agent to the oldest glibc it promises: one build is preloaded into programs of any
-# container, and a single symbol of a newer version ends each of them before main().
+# Fails if the agent needs a newer glibc than we promise. The loader puts one build into programs of
+# any container. A single symbol of a newer version would end each of these programs before main().
 #
 #	check-abi.sh READELF LIBRARY [STAMP]
 #
-# Names each symbol that needs a version above the floor, and each such version that no symbol
-# names (GLIBC_ABI_DT_RELR: relocations that an older loader cannot read); then fails.
+# Prints each symbol that needs a version above the floor. Also prints each such version that no
+# symbol names (GLIBC_ABI_DT_RELR: relocations that an older loader cannot read).
 set -eu
 LC_ALL=C
 export LC_ALL
