@@ -83,7 +83,7 @@ struct cw_nccl_event {
 			bool is_captured;
 		} p2p_api;
 		struct {
-			uint64_t number; /* NCCL counts per function */
+			uint64_t number; /* number of the call, counted per function */
 			const char *func;
 			const void *send;
 			void *recv;

@@ -8,8 +8,8 @@
  *
  * The helper thread compares both clocks once a second and publishes a rate: a moment on both
  * clocks, and the speed of the counter. A reading extrapolates from that moment for a few seconds
- * at most. In these seconds the kernel may slew its clock (500 ppm at worst). The error therefore
- * stays below 2 ms and is usually below a microsecond.
+ * at most. In these seconds the kernel may slew its clock, by 500 ppm at worst. The error stays
+ * below 2 ms and is usually below a microsecond.
  *
  * A reading uses the library before the first rate, if the helper thread is late, and on other
  * processors. Once the clocks have drifted apart, all readings use the library. They drift apart if

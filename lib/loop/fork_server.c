@@ -57,8 +57,8 @@
  */
 #define START_MS 10000
 /*
- * We replace a server that lived less than SHORT_LIFE_NS only after PAUSE_MS. Otherwise a server
- * that crashes at once would cost the daemon a start after the other.
+ * We replace a server that lived less than SHORT_LIFE_NS only after PAUSE_MS. Otherwise the daemon
+ * would restart a server that crashes at once in a tight loop.
  */
 #define SHORT_LIFE_NS (10 * CW_NS_PER_S)
 #define PAUSE_MS 1000

@@ -57,7 +57,7 @@
 #define CW_REC_CHECKPOINTS 16
 #define CW_REC_RING_OPS 8192
 #define CW_REC_P2P_BLOCKS 32 /* comms with point-to-point traffic */
-#define CW_REC_P2P_PEERS 256 /* peers per such comm; the agent only counts further peers */
+#define CW_REC_P2P_PEERS 256 /* peers per comm; the agent only counts further peers */
 #define CW_REC_PROGRESS_SLOTS 512
 #define CW_REC_MODULES 32
 #define CW_REC_STACKS 128

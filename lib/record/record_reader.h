@@ -203,7 +203,7 @@ struct cw_record_connection {
 	uint32_t replay;   /* number of the replay, as in cw_rec_connection */
 	uint32_t open_ops; /* ops on the connection that have not ended, 255 = or more */
 	uint32_t steps, posted, ready, handed, done;
-	int64_t newest_mono_ns; /* the last change of a count */
+	int64_t newest_mono_ns; /* time of the last change of a count */
 	uint64_t bytes;
 };
 
