@@ -40,8 +40,8 @@
 #define CW_PROGRESS_BUDGET_PAIR_EARNED_NS                                                          \
 	(CW_PROGRESS_BUDGET_PAIR_NS * UINT64_C(1000) / CW_PROGRESS_BUDGET_EARNED_IN_1000)
 /*
- * A slot may save up the earnings of this time. They pay for the burst of an ordinary training
- * step.
+ * A slot may save up the earnings of this time. These earnings pay for the burst of an ordinary
+ * training step.
  */
 #define CW_PROGRESS_BUDGET_IN_HAND_NS UINT64_C(1000000000)
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges from the summaries of one rank whether its numbers are about to leave their type (exceed
- * the largest finite number). This is a small part of numerics/judge/headroom.c, which judges all
- * ranks. The agent's stop (agent/cuda/stop_at.h) uses it, so it needs no libm and allocates no
- * memory.
+ * the largest finite number). numerics/judge/headroom.c judges all ranks; this file repeats a small
+ * part of it. The agent's stop (agent/cuda/stop_at.h) uses this file, so the code needs no libm and
+ * allocates no memory.
  *
  * A series consists of the tensors of one call in each step. We distinguish calls by the facts in
  * their summaries. A series is leaving its type if two conditions hold. Its largest magnitude grew

@@ -265,7 +265,7 @@ put(struct cw_op_call *call, const struct cw_op_desc *desc, uint32_t group_id, c
 
 /*
  * Begins a call. We set one field at a time, because GCC would clear the whole struct with "rep
- * stos". That takes longer than all other code here.
+ * stos". Such a clear takes longer than all other code of this path.
  */
 static inline void begin(struct cw_op_call *call, const struct cw_op_desc *desc)
 {

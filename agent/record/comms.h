@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The communicators of this process. This table maps NCCL's handle to the index of an entry in the
+ * The table of this process's communicators. It maps NCCL's handle to the index of an entry in the
  * flight record.
  *
  * A look-up takes no lock. Only calls that create or end a communicator change the table. They take

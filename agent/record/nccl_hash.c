@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's src/include/bitops.h (eatHash, digestHash, getHash) and src/init.cc define these values.
- * They are the same from 2.26.2 to 2.30.7. 2.23.4 and 2.24.3 use a hash after Bernstein.
+ * Computes NCCL's hash as NCCL's src/include/bitops.h (eatHash, digestHash, getHash) and
+ * src/init.cc define it. The definition is the same from 2.26.2 to 2.30.7. 2.23.4 and 2.24.3 use a
+ * hash after Bernstein.
  */
 #include "agent/record/nccl_hash.h"
 

@@ -49,8 +49,9 @@ const char *cw_job_env_shown(const char *label);
 /* Returns whether the label is from COLLWATCH_JOB, and not from a scheduler or a launcher. */
 bool cw_job_env_is_given(const char *label);
 /*
- * Returns whether the ranks of the job rendezvous on loopback, as torchrun does on a single
- * machine. Such a label is unique only on its host: jobs on different hosts can have the same one.
+ * Returns whether the label is that of a job whose ranks rendezvous on loopback, as torchrun does
+ * on a single machine. Such a label is unique only on its host: jobs on different hosts can have
+ * the same one.
  */
 bool cw_job_env_is_of_one_host(const char *label);
 /* Returns whether name is the label, or the part of the label that cw_job_env_shown() returns. */

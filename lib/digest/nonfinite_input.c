@@ -27,8 +27,8 @@ void cw_nonfinite_input_format(const struct cw_nonfinite_input *nonfinite_input,
 }
 
 /*
- * Returns the tensor whose op has the lowest op_index among several devices. This is only a guess,
- * because op_index values of different communicators are not comparable.
+ * Returns the tensor whose op has the lowest op_index among several devices. The choice is only a
+ * guess, because op_index values of different communicators are not comparable.
  */
 static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, size_t n)
 {

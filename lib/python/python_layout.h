@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The places where CPython keeps its threads and their frames: offsets in bytes by minor version.
- * They are the same on all 64-bit machines. A version that is not in the table has no layout,
- * because a guess could give a wrong stack. Before first use the agent compares a layout with a
- * stack from the interpreter's own API (agent/python/call_stack_python.c). A reader in another
- * process checks each object's type (lib/python/reader/python_reader.h).
+ * The offsets are the same on all 64-bit machines. A version that is not in the table has no
+ * layout, because a guess could give a wrong stack. Before first use the agent compares a layout
+ * with a stack from the interpreter's own API (agent/python/call_stack_python.c). A reader in
+ * another process checks each object's type (lib/python/reader/python_reader.h).
  *
  * Pure; any thread; async-signal-safe.
  */

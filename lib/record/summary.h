@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of one tensor (docs/design/summaries.md), computed by the CPU. This is the reference
- * for the kernel, and the simulated device runs it in the kernel's place.
+ * Statistics of one tensor (docs/design/summaries.md), computed by the CPU. The result is the
+ * reference for the kernel. The simulated device runs this code in the kernel's place.
  */
 #pragma once
 

@@ -166,9 +166,9 @@ CW_SUMMARY_FN unsigned cw_sum_mantissa_bits(unsigned dtype)
 }
 
 /*
- * Returns the smallest magnitude that is not finite. This is infinity; NaNs have larger magnitudes.
- * E4M3 as in NCCL and PyTorch ("fn") has no infinity, but one NaN of each sign. Returns 0 for
- * integers, which are always finite.
+ * Returns the smallest magnitude that is not finite: infinity. NaNs have larger magnitudes. E4M3 as
+ * in NCCL and PyTorch ("fn") has no infinity, but one NaN of each sign. Returns 0 for integers,
+ * which are always finite.
  */
 CW_SUMMARY_FN uint64_t cw_sum_special(unsigned dtype)
 {
