@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both sides say hello first. Before the hello we accept only hello and goodbye. At the hello we
- * decide on the identity, first by key or certificate and then by name. A repeated hello is a beat.
- * libevent makes one call for everything that has arrived, so we read frames until the input holds
- * no complete one.
+ * Each side of a new connection sends a hello first. Before the other side's hello we accept only a
+ * hello or a goodbye. The hello decides which peer it is. We check the key or certificate first,
+ * and then the name. A peer repeats its hello every two seconds; we call a repeated hello a beat.
+ *
+ * libevent calls us once for all bytes that have arrived. We therefore read frames until the input
+ * holds no complete frame.
  */
 #include "transport/conn.h"
 
@@ -89,7 +91,8 @@ const char *cw_conn_peer_name(const struct cw_tcp *tcp, uint32_t peer)
 }
 
 /*
- * Checks a hello without a list of peers. Returns NULL if accepted, or the reason of the refusal.
+ * Checks the hello of a peer that no list names. Returns NULL if we accept the peer, otherwise the
+ * reason for the refusal.
  */
 static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
@@ -100,8 +103,9 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	if (c->tcp->tls && !cw_tls_may_be(c->bev, hello->node))
 		return "its certificate does not name that node";
 	/*
-	 * Check a listener that we dialed only now. Before its owner has accepted, the kernel shows
-	 * the connection as root's. A hello proves that the owner has accepted.
+	 * Check the owner of the listener that we dialed. We do it only now, because the kernel
+	 * shows the connection as root's until the owner has accepted it. The hello proves that the
+	 * owner has accepted it.
 	 */
 	if (!c->tcp->tls && c->is_dialed && !c->is_up &&
 	    !cw_tcp_is_trusted(bufferevent_getfd(c->bev), (const struct sockaddr *)&c->from))
@@ -110,8 +114,8 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 }
 
 /*
- * Returns the epoch of the hello, or 0 if it is in the future. Any known epoch beats 0. Of two
- * connections with epoch 0, the newest wins.
+ * Returns the epoch of the hello, or 0 if the epoch is too far in the future. Any other epoch is
+ * newer than 0. Of two connections with epoch 0, the newest wins.
  */
 static uint64_t believable_epoch(const struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 {
@@ -142,8 +146,8 @@ static bool is_myself(const struct cw_conn *c, const struct cw_msg_peer_hello *h
 }
 
 /*
- * Returns whether this connection is the one to drop after both sides have dialed. Either
- * connection would do, but both sides must keep the same one.
+ * Returns whether to drop this connection, because both sides dialed and there are now two. Both
+ * sides must drop the same connection. Otherwise each could drop the one that the other keeps.
  */
 static bool is_spare(const struct cw_conn *c, const struct cw_msg_peer_hello *hello, uint32_t peer)
 {
@@ -196,7 +200,7 @@ static void on_hello(struct cw_conn *c, const struct cw_msg_peer_hello *hello)
 	if (!why)
 		why = refuse_peer(c, hello, peer);
 	if (!why && c->is_up && peer == c->peer)
-		return; /* a beat only has to arrive */
+		return; /* a beat needs no further work */
 	if (why || c->is_up) {
 		why = why ? why : "it changed its name";
 		cw_conn_log_refusal(hello->node, ++c->tcp->stats.refused, why);
@@ -219,7 +223,7 @@ static int on_frame(struct cw_conn *c, const uint8_t *payload, size_t len)
 	int r;
 
 	if (c->tcp->tls && !c->is_authentic)
-		return -EPROTO; /* no frame can precede the end of the handshake */
+		return -EPROTO; /* no message is valid before the end of the handshake */
 	r = cw_message_decode_received(payload, len, &msg);
 	if (r < 0)
 		return -EPROTO;
@@ -249,7 +253,7 @@ static void on_read(struct bufferevent *bev, void *user)
 	size_t have, len, used;
 	int r = 0;
 
-	/* Read all frames that have arrived, because libevent makes no further call for them. */
+	/* Read all frames that have arrived, because libevent does not call us again for them. */
 	while (r == 0 && (have = evbuffer_get_length(in)) > 0) {
 		uint8_t head[CW_FRAME_HEADER_BYTES];
 		const uint8_t *all;
@@ -363,7 +367,8 @@ void cw_conn_close(struct cw_conn *c)
 }
 
 /*
- * Sets options so that the connection to a vanished host does not stay forever. Errors do no harm.
+ * Sets socket options that end the connection if the other host vanishes. We ignore errors: without
+ * the options such a connection only ends later.
  */
 static void tune_socket(const struct cw_tcp *tcp, int fd)
 {
@@ -394,7 +399,10 @@ struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer)
 	c->is_dialed = fd < 0;
 	c->opened_ns = cw_clock_awake_ns(tcp->config.clock);
 	bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
-	/* If a peer sends faster than we read, its data waits in its own kernel. */
+	/*
+	 * Limit our input buffer. If a peer sends faster than we read, its data then waits in the
+	 * peer's kernel.
+	 */
 	bufferevent_setwatermark(c->bev, EV_READ, 0,
 				 2 * (CW_FRAME_MAX_BYTES + CW_FRAME_HEADER_BYTES));
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
@@ -435,8 +443,8 @@ void cw_conn_say_goodbye(struct cw_conn *c)
 	size_t len;
 
 	/*
-	 * If the output is not empty, we cannot flush it now, and a goodbye must not land inside a
-	 * frame.
+	 * If some output is still unsent, send no goodbye. The goodbye could land inside a frame
+	 * that was sent only in part.
 	 */
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) > 0)
 		return;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An address of the name is a candidate. After a hello from there the candidate knows its peer,
- * which has a link like a listed peer. If dials of a candidate fail, we wait ever longer between
- * them. We forget a peer or candidate if the last good answers did not contain it. A failing
- * resolver therefore makes us forget none.
+ * A candidate is one address that the resolver returned for the host name. The hello from that
+ * address tells us the candidate's peer. The peer then has a link, like a peer from the
+ * configuration. After each failed dial of a candidate we wait longer, up to a limit.
+ *
+ * We forget a peer or a candidate if the successful answers of the last ten minutes lacked it. A
+ * failed lookup is not an answer, so a broken resolver makes us forget no peer.
  */
 #include "transport/discovery.h"
 
@@ -20,16 +22,17 @@
 
 struct cw_candidate {
 	UT_hash_handle hh;
-	uint8_t key[16]; /* the address as IPv6, with IPv4 mapped */
+	uint8_t key[16]; /* the address as IPv6; an IPv4 address is mapped */
 	struct sockaddr_storage address;
 	uint32_t peer; /* the last peer at this address; CW_NO_PEER = none yet */
 	bool is_self;
-	struct cw_conn *conn; /* the connection that we dialed */
+	struct cw_conn *conn; /* the connection that we dialed; NULL = none */
 	uint32_t backoff_ms;
-	int64_t dial_ns; /* next try */
+	int64_t dial_ns; /* time of the next dial */
 	int64_t seen_ns; /* time of the last answer with this address */
 	unsigned failures;
-	const char *refused; /* static text; NULL = no daemon answered */
+	/* reason of the last refusal, a static text; NULL = no daemon answered */
+	const char *refused;
 };
 
 struct cw_discovery {
@@ -39,11 +42,11 @@ struct cw_discovery {
 	struct cw_candidate *candidates;
 	unsigned n_dialing;
 	struct cw_resolve *resolve;
-	int64_t next_ns;     /* next lookup */
+	int64_t next_ns;     /* time of the next lookup */
 	unsigned alone;      /* consecutive lookups during which no peer was alive */
 	int64_t answered_ns; /* time of the last answer with an address; 0 = none */
-	bool has_answer;     /* the current round has an answer */
-	uint64_t failures;   /* number of consecutive failures */
+	bool has_answer;     /* true if the current lookup has returned an address */
+	uint64_t failures;   /* number of consecutive failed lookups */
 	char error[96];
 	uint64_t too_many;
 };
@@ -83,7 +86,7 @@ static void add_candidate(struct cw_discovery *discovery, const struct sockaddr 
 	}
 	candidate = calloc(1, sizeof(*candidate));
 	if (!candidate)
-		return; /* retry in the next round */
+		return; /* out of memory: the next lookup tries again */
 	memcpy(candidate->key, key, sizeof(candidate->key));
 	memcpy(&candidate->address, address, cw_sockaddr_len(address));
 	candidate->peer = CW_NO_PEER;
@@ -114,8 +117,8 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 }
 
 /*
- * Returns the time to the next lookup. When a cluster starts, daemons run before DNS lists their
- * addresses, so we look up more often.
+ * Returns the time until the next lookup. We look up more often while no peer is alive. When a
+ * cluster starts, daemons run before DNS lists their addresses.
  */
 static int64_t wait_ns(struct cw_discovery *discovery)
 {
@@ -181,7 +184,7 @@ static void dial_all(struct cw_discovery *discovery, int64_t now_ns)
 
 	HASH_ITER (hh, discovery->candidates, candidate, tmp) {
 		if (discovery->n_dialing >= CW_DISCOVERY_MAX_DIALS)
-			return; /* due candidates stay due until the next call */
+			return; /* the remaining candidates wait for the next call */
 		if (candidate->conn || candidate->is_self || now_ns < candidate->dial_ns ||
 		    is_connected(discovery, candidate))
 			continue;
@@ -251,7 +254,8 @@ uint32_t cw_discovery_add_peer(struct cw_discovery *discovery, const struct cw_c
 		return CW_NO_PEER;
 	link = &tcp->links[peer];
 	*link = (struct cw_link){ .is_found = true, .n_addresses = 1 };
-	memcpy(&link->addresses[0], &c->from, sizeof(c->from)); /* we ignore the port */
+	/* the copied port is the peer's, and we never use it */
+	memcpy(&link->addresses[0], &c->from, sizeof(c->from));
 	tcp->n_links = peer + 1;
 	return peer;
 }
@@ -264,8 +268,8 @@ bool cw_discovery_is_preferred(const struct cw_conn *c, const char *name)
 /* ---- forgetting ---- */
 
 /*
- * Returns whether the good answers of the last ten minutes lacked the address. A missing answer
- * does not count.
+ * Returns whether the successful answers of the last ten minutes lacked the address. A failed
+ * lookup is not an answer.
  */
 static bool is_stale(const struct cw_discovery *discovery, int64_t since_ns)
 {
@@ -300,7 +304,10 @@ static bool is_wanted(const struct cw_discovery *discovery, uint32_t peer)
 	return false;
 }
 
-/* Removes a peer. The last peer takes its index, so we correct every reference to the last peer. */
+/*
+ * Removes a peer. The last peer then gets the removed peer's index, so we correct every reference
+ * to the last peer.
+ */
 static void remove_peer(struct cw_discovery *discovery, uint32_t peer)
 {
 	struct cw_tcp *tcp = discovery->tcp;
@@ -331,7 +338,7 @@ void cw_discovery_tick(struct cw_discovery *discovery, int64_t now_ns)
 	dial_all(discovery, now_ns);
 }
 
-/* ---- for people ---- */
+/* ---- texts for users ---- */
 
 const char *cw_discovery_note(const struct cw_discovery *discovery, char *buf, size_t len)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each link has the peer's addresses, which we dial in turn, and the time of the next dial. One
- * child per round looks up the names. A round begins with the link after the last one that was
- * answered, so one slow name does not starve the others.
+ * A link is what we know about reaching one peer: its addresses, and the time of the next dial. We
+ * dial the addresses in turn. One child process looks up the host names of all links; we call this
+ * a round. The next round begins after the last link that got an answer. One slow name therefore
+ * does not starve the others.
  */
 #include "transport/link.h"
 
@@ -25,7 +26,10 @@ int cw_link_init_all(struct cw_tcp *tcp, struct cw_err *err)
 	int r;
 
 	peers = cw_transport_peers(tcp->config.transport, &tcp->n_links);
-	/* An array of the largest size costs nothing as long as its pages are untouched. */
+	/*
+	 * Allocate the largest size at once. The kernel provides memory only for the pages that we
+	 * use.
+	 */
 	tcp->links = calloc(tcp->config.find_under ? CW_TRANSPORT_MAX_PEERS : tcp->n_links + 1,
 			    sizeof(*tcp->links));
 	if (!tcp->links)
@@ -77,7 +81,7 @@ static void on_address(uint32_t tag, const struct sockaddr *address, const char 
 	link = &tcp->links[tag];
 	tcp->resolve_next = tag + 1;
 	if (!address) {
-		n = ++link->unresolved; /* the earlier addresses stay */
+		n = ++link->unresolved; /* the addresses of earlier lookups stay */
 		if ((n & (n - 1)) == 0)
 			log_warn("peer %s: host name %s: %s (%llu time%s so far)",
 				 cw_conn_peer_name(tcp, tag), link->address.host, error,
@@ -97,8 +101,8 @@ static void on_round_done(void *user)
 	struct cw_tcp *tcp = user;
 
 	/*
-	 * Skip the name whose lookup outlasted the round. It must not block the names behind it
-	 * forever.
+	 * Skip the name whose lookup did not end within the round. Otherwise each round would begin
+	 * with this name, and the names after it would get no answer.
 	 */
 	tcp->resolve_next++;
 	tcp->resolve = cw_resolve_free(tcp->resolve);
@@ -137,8 +141,8 @@ void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns)
 /* ---- addresses ---- */
 
 /*
- * Returns the bytes of an address. If one socket listens for both families, IPv4 addresses appear
- * mapped into IPv6.
+ * Returns the bytes of an address. An IPv4 address that is mapped into IPv6 gives its 4 bytes. A
+ * socket that listens for both families shows IPv4 addresses in this form.
  */
 static const uint8_t *bytes_of(const struct sockaddr *a, size_t *ret_len)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link to one peer: its addresses, whether this side dials, and the time of the next try.
- * Addresses come from the configuration. A child process looks up host names in rounds.
+ * The link to one peer: the peer's addresses, whether this side dials, and the time of the next
+ * dial. Addresses come from the configuration. If it has host names, a child process looks up all
+ * of them together; we call this a round.
  *
  * Part of tcp.c; loop thread only, nothing blocks.
  */
@@ -18,40 +19,43 @@
 struct cw_conn;
 struct cw_tcp;
 
-/* Most addresses that we store for one host name; we dial them in turn. */
+/* Most addresses per host name. We dial them one after the other. */
 #define CW_LINK_MAX_ADDRESSES 4u
 
 struct cw_link { /* one per peer */
 	struct cw_address address;
 	struct sockaddr_storage addresses[CW_LINK_MAX_ADDRESSES];
 	unsigned n_addresses, next_address;
-	unsigned n_found;     /* addresses found in the current round of lookups */
-	struct cw_conn *conn; /* the connection that is up, if any */
-	bool is_ours;         /* true if this side dials */
-	bool is_found;        /* true if discovery.c has found the peer, and dials it */
+	unsigned n_found;     /* number of addresses that the current round of lookups has found */
+	struct cw_conn *conn; /* the established connection; NULL = none */
+	bool is_ours;         /* true if this side dials, false if the peer does */
+	bool is_found;        /* true if discovery.c found this peer; discovery.c then also dials */
 	bool is_dialing;
 	uint32_t backoff_ms;
-	int64_t dial_ns; /* time of the next try */
+	int64_t dial_ns; /* time of the next dial */
 	uint64_t refused, unresolved;
 };
 
 /*
- * Initialises the links of all listed peers. Returns 0, -EINVAL, -EACCES (not loopback, and no key)
- * or -ENOMEM.
+ * Initialises the links of all listed peers. Returns 0, -EINVAL, -ENOMEM, or -EACCES if an address
+ * is not loopback and there is no key.
  */
 int cw_link_init_all(struct cw_tcp *tcp, struct cw_err *err);
-/* Returns the next address to try; NULL = none is known yet. */
+/* Returns the address to dial next; NULL = no address is known yet. */
 const struct sockaddr *cw_link_next_address(struct cw_link *link);
-/* Call this when a dialed connection has ended. */
+/* Call this when a connection that we dialed has ended. Delays the next dial. */
 void cw_link_back_off(struct cw_tcp *tcp, struct cw_link *link);
-/* Starts a round of lookups if one is due. */
+/* Starts a round of lookups if its time has come. */
 void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns);
-/* Returns the only peer with that address, on any port; CW_NO_PEER = none, or several. */
+/*
+ * Returns the index of the only peer with this address; the port does not matter. CW_NO_PEER: no
+ * peer or several peers have this address.
+ */
 uint32_t cw_link_at(const struct cw_tcp *tcp, const struct sockaddr *address);
 /*
- * Returns whether both addresses are the same host. An IPv6 host owns a /64, so a /64 counts as one
- * source. Mapped IPv4 is IPv4.
+ * Returns whether both addresses belong to the same host. Two IPv6 addresses of one /64 count as
+ * one host, because a host usually owns a /64. A mapped IPv4 address counts as IPv4.
  */
 bool cw_link_is_same_source(const struct sockaddr *a, const struct sockaddr *b);
-/* Formats "10.0.0.1" into buf, and returns buf. */
+/* Formats the address without its port, such as "10.0.0.1", into buf. Returns buf. */
 const char *cw_link_format(const struct sockaddr *address, char *buf, size_t len);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks now what would make a handshake fail later. Files and their modes must be right, and dates
- * valid. Key and certificate must belong together. The authority must have signed the certificate,
- * and it must name this node. Each error message names the file and the remedy.
+ * Checks the certificate files at the start, so that no handshake fails later because of them. The
+ * files must have safe modes and valid dates. The private key must belong to the certificate. The
+ * authority must have signed the certificate, and the certificate must name this node. Each error
+ * message names the file and the remedy.
  */
 #include "transport/peer_cert.h"
 
@@ -22,9 +23,9 @@
 #include "transport/secret_file.h"
 #include "transport/secret_heap.h"
 
-/* If the certificate has fewer days left, the daemon warns at every start. */
+/* The daemon warns at each start if the certificate expires in fewer days than this. */
 #define WARN_DAYS 30
-/* A certificate is valid only for the names that it lists in full as subjectAltName. */
+/* Accept only names that the certificate lists in full as subjectAltName. */
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 static void x509_freep(X509 **cert)
@@ -50,7 +51,7 @@ static int refuse(struct cw_err *err, int code, const char *path, const char *wh
 
 static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err *err)
 {
-	/* O_NONBLOCK: do not hang on a FIFO. */
+	/* Use O_NONBLOCK, because open() would block on a FIFO. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	FILE *f;
@@ -74,7 +75,7 @@ static FILE *open_file(const char *path, bool is_secret, int *ret, struct cw_err
 	return f;
 }
 
-/* Checks a file that OpenSSL opens itself. We do it because OpenSSL would block on a FIFO. */
+/* Checks a file that OpenSSL itself will open. OpenSSL would block on a FIFO. */
 static int check_file(const char *path, struct cw_err *err)
 {
 	int r;
@@ -97,7 +98,10 @@ static int load_cert(const char *path, X509 **ret, struct cw_err *err)
 	return *ret ? 0 : refuse(err, EINVAL, path, "no certificate in PEM form");
 }
 
-/* Refuses a private key with a pass phrase: a daemon has no user to type it. */
+/*
+ * Gives OpenSSL no pass phrase, because a daemon has no user who could type it. OpenSSL then
+ * refuses a private key that needs one.
+ */
 static int no_password(char *buf, int size, int is_writing, void *user)
 {
 	return -1;
@@ -110,7 +114,8 @@ static int load_key(const char *path, EVP_PKEY **ret, struct cw_err *err)
 
 	if (!f)
 		return r;
-	(void)setvbuf(f, NULL, _IONBF, 0); /* no copy of the file in the heap */
+	/* unbuffered, so that the heap gets no copy of the key */
+	(void)setvbuf(f, NULL, _IONBF, 0);
 	*ret = PEM_read_PrivateKey(f, NULL, no_password, NULL);
 	(void)fclose(f);
 	if (!*ret)
@@ -185,7 +190,10 @@ static int check(SSL_CTX *ctx, X509 *cert, const struct cw_peer_cert_files *file
 static int use(SSL_CTX *ctx, EVP_PKEY *key, const struct cw_peer_cert_files *files,
 	       struct cw_err *err)
 {
-	/* The file may also contain certificates of intermediate authorities. */
+	/*
+	 * Load the whole chain, because the file may also contain certificates of intermediate
+	 * authorities.
+	 */
 	if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1 ||
 	    SSL_CTX_use_PrivateKey(ctx, key) != 1)
 		return refuse(err, EKEYREJECTED, files->cert, "cannot be used for TLS");

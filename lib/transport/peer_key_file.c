@@ -51,7 +51,10 @@ static struct cw_peer_key *alloc_key(void)
 		(void)munmap(page, sizeof(struct cw_peer_key));
 		return NULL;
 	}
-	/* Both calls may fail. A low limit on locked memory is no reason to refuse to start. */
+	/*
+	 * Ignore errors of both calls. A low limit on locked memory is no reason to refuse to
+	 * start.
+	 */
 	(void)madvise(page, sizeof(struct cw_peer_key), MADV_DONTDUMP);
 	(void)mlock(page, sizeof(struct cw_peer_key));
 	return page;
@@ -61,7 +64,7 @@ int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *
 {
 	char where[CW_SECRET_FILE_PATH_BYTES];
 	const char *path = cw_secret_file_where(file, where);
-	/* O_NONBLOCK: do not hang on a FIFO, which we refuse below. */
+	/* Use O_NONBLOCK, because open() would block on a FIFO. The check below refuses a FIFO. */
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	char text[MAX_FILE_BYTES];
 	struct cw_peer_key *key;

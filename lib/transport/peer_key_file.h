@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key that all daemons of a cluster share, from a file: 32 to 64 random bytes in hex, as
- * `collwatch init-cluster` writes it. The key has a page of its own that no child inherits, because
- * the daemon's children read hostile programs under other users' ids. If the kernel permits, the
+ * Loads the key that all daemons of a cluster share. The file has 32 to 64 random bytes in hex, as
+ * `collwatch init-cluster` writes it. In memory the key has its own page, which no child inherits:
+ * the daemon's children read hostile programs under other users' ids. If the kernel permits, this
  * page is neither swapped nor dumped.
  *
- * Reads one file; otherwise it does not block.
+ * Reads one file; otherwise nothing here blocks.
  */
 #pragma once
 
@@ -22,7 +22,10 @@ struct cw_peer_key {
 	uint8_t bytes[CW_PEER_KEY_MAX_BYTES];
 };
 
-/* Loads the key. Errors are those of cw_secret_file_check() or of reading, with err set. */
+/*
+ * Loads the key from the file. Returns 0, or -errno with err set. The errors are those of
+ * cw_secret_file_check() and of reading the file.
+ */
 int cw_peer_key_load(const char *file, struct cw_peer_key **ret, struct cw_err *err);
 /* Wipes the key. Takes NULL; returns NULL. */
 struct cw_peer_key *cw_peer_key_free(struct cw_peer_key *key);

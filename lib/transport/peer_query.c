@@ -55,7 +55,7 @@ int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_
 		(void)cw_peer_query_free(a); /* always NULL */
 		return -ENOMEM;
 	}
-	a->config.node = NULL; /* these were only lent to us */
+	a->config.node = NULL; /* the new query does not own these pointers of the caller */
 	a->config.nodes = NULL;
 	*ret = a;
 	return 0;
@@ -81,7 +81,10 @@ static void take(struct cw_peer_query *a, const char *node, const struct cw_msg_
 		a->has_enough = a->config.on_answer(node, answer, a->config.user);
 }
 
-/* Only the next tick ends the question, so its owner never frees it from inside the transport. */
+/*
+ * Counts a reply. It never ends the question: the owner would free `a` while the transport still
+ * calls this function. The next tick ends the question.
+ */
 static void on_reply(const char *node, const struct cw_message *reply, void *user)
 {
 	struct cw_peer_query *a = user;
@@ -113,10 +116,11 @@ void cw_peer_query_tick(struct cw_peer_query *a)
 	       a->in_flight < CW_PEER_QUERY_IN_FLIGHT)
 		ask(a, a->nodes[a->next++], left_ns);
 	while (!a->has_enough && left_ns <= 0 && a->next < a->n_nodes)
-		take(a, a->nodes[a->next++], NULL); /* the time was up before we asked this node */
+		/* the deadline passed before we could ask this node */
+		take(a, a->nodes[a->next++], NULL);
 	/*
-	 * Requests in flight have the same deadline as the question, and the transport reports each
-	 * node that missed it.
+	 * Wait for requests in flight. They have the same deadline as the question, and the
+	 * transport reports each node that misses the deadline.
 	 */
 	if (!a->has_enough && (a->next < a->n_nodes || a->in_flight))
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends a question (NodeRequest) to one, several or all living peers, some at a time, and passes on
- * their answers as they arrive. The question ends when the caller has enough, all peers have
- * answered, or the time is up. If a node leaves or is too slow, it counts as a node without an
- * answer.
+ * Sends a question (NodeRequest) to one, several or all living peers, and passes on their answers
+ * as they arrive. We ask at most CW_PEER_QUERY_IN_FLIGHT peers at the same time. The question ends
+ * when all peers have answered, when the caller needs no more answers, or at the deadline. A peer
+ * that leaves or is too slow counts as a peer without an answer.
  *
  * Loop thread only; does not block.
  */
@@ -18,18 +18,22 @@
 struct cw_peer_query;
 
 /*
- * Most requests of one question in flight. Requests for evidence and windows need room beside them.
+ * Most requests of one question in flight. It is far below CW_TRANSPORT_MAX_REQUESTS, so that
+ * requests for evidence and windows are not refused.
  */
 #define CW_PEER_QUERY_IN_FLIGHT 32u
 /* Most questions at once. */
 #define CW_PEER_QUERY_MAX 8u
 
-/* answer: NULL = the node did not answer. Returns true if the caller needs no further answer. */
+/*
+ * Receives one node's answer; NULL = the node did not answer. Returns true if the caller needs no
+ * further answers.
+ */
 typedef bool (*cw_peer_query_fn)(const char *node, const struct cw_msg_node_reply *answer,
 				 void *user);
 /*
- * Called when no answer will follow. The owner then frees the question. We never call this from
- * inside cw_peer_query_new().
+ * Called when the question has ended and no answer will follow. The owner then frees the question.
+ * Never called from inside cw_peer_query_new().
  */
 typedef void (*cw_peer_query_done_fn)(void *user);
 
@@ -37,7 +41,7 @@ struct cw_peer_query_config {
 	const struct cw_clock *clock;
 	struct cw_transport *transport;
 	const char *node;         /* the only node to ask; NULL = use `nodes` */
-	const char *const *nodes; /* n_nodes names, possibly 0; NULL = all living peers */
+	const char *const *nodes; /* names of n_nodes nodes to ask; NULL = ask all living peers */
 	unsigned n_nodes;
 	const char *verb, *json;
 	uint32_t uid;
@@ -48,9 +52,12 @@ struct cw_peer_query_config {
 	void *user;
 };
 
-/* Copies the configuration and sends nothing before cw_peer_query_tick(). 0 or -ENOMEM. */
+/*
+ * Copies the configuration. Sends nothing before the first cw_peer_query_tick(). Returns 0 or
+ * -ENOMEM.
+ */
 int cw_peer_query_new(const struct cw_peer_query_config *config, struct cw_peer_query **ret);
 /* Takes NULL; returns NULL. Calls no callback afterwards. */
 struct cw_peer_query *cw_peer_query_free(struct cw_peer_query *a);
-/* Call this several times a second. It may call on_done. */
+/* Sends requests and checks the deadline. Call this several times a second. It may call on_done. */
 void cw_peer_query_tick(struct cw_peer_query *a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each peer has a bucket for each kind of request, which fills over time up to a burst. Peers
- * beyond the table's size share one entry, so a peer gains nothing by using many names.
+ * Each peer has one token bucket per kind of request. A request takes one token, and tokens return
+ * over time up to the size of a burst. If the table is full, all further peers share one entry. An
+ * attacker therefore gains nothing by using many names.
  */
 #include "transport/peer_rate.h"
 
@@ -14,7 +15,7 @@
 
 #define SAID_EVERY_NS (600 * CW_NS_PER_S)
 
-/* Size of the burst, and the interval after which we admit one more request. */
+/* The size of a burst of requests, and the time after which a token returns. */
 static const struct limit {
 	const char *what;
 	double burst;

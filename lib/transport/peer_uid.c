@@ -8,7 +8,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Formats an end as in /proc/net/tcp: address words in host order, then the port. */
+/*
+ * Formats one end of the connection as /proc/net/tcp does: the words of the address in host order,
+ * then the port.
+ */
 static void format_end(const struct sockaddr_storage *a, char *buf, size_t len)
 {
 	const struct sockaddr_in *in4 = (const struct sockaddr_in *)a;
@@ -39,16 +42,17 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 		return -errno;
 	format_end(&there, from, sizeof(from));
 	format_end(&here, to, sizeof(to));
-	(void)snprintf(pair, sizeof(pair), " %s %s ", from, to); /* the other end's row */
+	/* the start of the row that describes the other end */
+	(void)snprintf(pair, sizeof(pair), " %s %s ", from, to);
 	f = fopen(there.ss_family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
 	if (!f)
 		return -errno;
 	while (r < 0 && fgets(line, sizeof(line), f)) {
 		found = strstr(line, pair);
 		/*
-		 * The fields are state, queues, timer, retransmits and uid. The kernel shows a
-		 * closed socket as root's, regardless of its owner, so we accept only established
-		 * ones.
+		 * The fields are state, queues, timer, retransmits and uid. Accept only an
+		 * established socket: the kernel shows a closed one as root's, regardless of its
+		 * owner.
 		 */
 		if (found && sscanf(found + strlen(pair), "%x %*s %*s %*s %u", &state, &uid) == 2 &&
 		    state == TCP_ESTABLISHED) {

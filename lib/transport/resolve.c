@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child writes one record per address into a pipe. Each is smaller than PIPE_BUF, so a read
- * returns whole records. At its deadline we kill the child and wait briefly for it. If a child does
- * not die, we put it into a small table. While the table is full, we start no further child.
+ * A child process writes one record per address into a pipe. A record is smaller than PIPE_BUF, so
+ * each read returns whole records. At the deadline we kill the child and wait briefly for its end.
+ * If the child survives SIGKILL, we note it in a small table. While this table is full, we start no
+ * further child.
  */
 #include "transport/resolve.h"
 
@@ -27,18 +28,24 @@
 
 /* Most addresses per host: two address families, and perhaps two network interfaces. */
 #define MAX_ADDRESSES 4u
-/* A resolver in poll() dies at once. A resolver that waits for a dead file system does not. */
+/*
+ * Time that we wait for a killed child. A child in poll() dies at once. A child that waits for a
+ * dead file system does not.
+ */
 #define KILL_WAIT_MS 50
 /*
- * We leave children that do not die alone and reap them later. With this many, we start no further
- * ones.
+ * Size of the table of children that survived SIGKILL. While the table is full, we start no further
+ * child.
  */
 #define MAX_LEFT 4u
 
-/* The child's record. It is smaller than PIPE_BUF, so the child writes it in one piece. */
+/*
+ * The record that the child writes for one address. It is smaller than PIPE_BUF, so it arrives
+ * whole.
+ */
 struct answer {
 	uint32_t tag;
-	int32_t error; /* of getaddrinfo() */
+	int32_t error; /* result of getaddrinfo() */
 	struct sockaddr_storage address;
 };
 
@@ -52,8 +59,8 @@ struct cw_resolve {
 };
 
 /*
- * Children that we killed but that are not dead yet; 0 = free. Global, because children belong to
- * the process.
+ * Pids of children that we killed and that have not ended yet; 0 = free. The table is global,
+ * because children belong to the process.
  */
 static pid_t left[MAX_LEFT];
 
@@ -62,7 +69,7 @@ static pid_t left[MAX_LEFT];
 static void put(int fd, const struct answer *a)
 {
 	if (write(fd, a, sizeof(*a)) != sizeof(*a))
-		_exit(1); /* the reader is gone */
+		_exit(1); /* the daemon has closed the pipe */
 }
 
 static void answer_one(int fd, const struct cw_resolve_name *name)
@@ -81,7 +88,7 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		if (!cw_sockaddr_len(i->ai_addr) || i->ai_addrlen > sizeof(a.address))
 			continue;
 		memcpy(&a.address, i->ai_addr, i->ai_addrlen);
-		/* In both families, the port is at the same offset. */
+		/* The port has the same offset for IPv4 and IPv6. */
 		((struct sockaddr_in *)&a.address)->sin_port = htons(name->port);
 		put(fd, &a);
 		n_names++;
@@ -100,21 +107,23 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
-	 * Make the child undumpable. Without capabilities, any process of its user could otherwise
-	 * inspect it, and its memory is a copy of ours.
+	 * Make the child undumpable, because its memory is a copy of the daemon's. Another process
+	 * of its user could otherwise read it once the child has no capabilities.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	for (size_t i = 0; i < sizeof(to_default) / sizeof(to_default[0]); i++)
 		(void)signal(to_default[i], SIG_DFL);
 	/*
-	 * Close the daemon's sockets, so that the child does not hold them open after the daemon
-	 * has ended.
+	 * Close the daemon's sockets. Otherwise the child would hold them open after the daemon has
+	 * ended.
 	 */
 	if (dup2(fd, 3) < 0)
 		_exit(1);
-	(void)cw_close_from(4); /* without /proc, the child keeps them open until it ends */
+	/* fails without /proc; the sockets then stay open until the child ends */
+	(void)cw_close_from(4);
 	/*
-	 * The child needs no capability. If libcap-ng fails, the child continues with all of them.
+	 * Drop all capabilities, because the child needs none. If libcap-ng fails, the child
+	 * continues with all of them.
 	 */
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_apply(CAPNG_SELECT_CAPS);
@@ -158,7 +167,10 @@ static void end_child(struct cw_resolve *r)
 		return;
 	(void)kill(r->child, SIGKILL);
 	p.fd = (int)syscall(SYS_pidfd_open, r->child, 0);
-	/* Without a pidfd we cannot wait for the child, and treat it as one that does not die. */
+	/*
+	 * Wait for the end. Without a pidfd we cannot wait, and note the child as one that did not
+	 * end.
+	 */
 	if (p.fd >= 0)
 		(void)poll(&p, 1, KILL_WAIT_MS);
 	closep(&p.fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolves host names without blocking the loop. A child process calls the system's resolver (hosts
- * file, DNS, any other configured source), so we can kill a resolver that hangs. The child has none
- * of the daemon's capabilities, because it reads data from the network.
+ * file, DNS, or any other configured source). If the resolver hangs, we kill the child. The child
+ * has none of the daemon's capabilities, because it reads data from the network.
  *
  * Loop thread only; nothing blocks.
  */
@@ -16,28 +16,28 @@
 struct event_base;
 struct cw_resolve;
 
-/* Time limit for all names of one round together; we drop later answers. */
+/* Default time limit of one call, for all its names together. We drop later answers. */
 #define CW_RESOLVE_NS (5 * CW_NS_PER_S)
 
 struct cw_resolve_name {
 	const char *host; /* borrowed until cw_resolve_start() returns */
 	uint16_t port;
-	uint32_t tag; /* passed back to fn */
+	uint32_t tag; /* any number; we pass it to fn */
 	uint32_t max; /* most addresses that the caller wants; 0 = the usual limit per host */
 };
 
 /*
- * Called with each address of a name, in order of preference. If a name has no address, called once
- * with NULL; error is then the resolver's message.
+ * Receives each address of a name, in order of preference. If a name has no address, we call it
+ * once with address NULL and the resolver's message in error.
  */
 typedef void (*cw_resolve_fn)(uint32_t tag, const struct sockaddr *address, const char *error,
 			      void *user);
-/* Called when the round is over. May call cw_resolve_free(). */
+/* Called when all names have their answers, or at the time limit. May call cw_resolve_free(). */
 typedef void (*cw_resolve_done_fn)(void *user);
 
 /*
- * Starts a round that lasts at most limit_ns. Returns 0 or -errno. -EAGAIN: too many children of
- * earlier rounds hang in the kernel, where no signal reaches them.
+ * Starts a child that looks up all names within limit_ns. Returns 0 or -errno. -EAGAIN: too many
+ * earlier children hang in the kernel and survive SIGKILL.
  */
 int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
 			    const struct cw_resolve_name *names, unsigned n_names, cw_resolve_fn fn,
@@ -46,5 +46,5 @@ int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
 int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n_names,
 		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
 		     struct cw_resolve **ret);
-/* Ends the child and calls no callback afterwards. Takes NULL; returns NULL. */
+/* Kills the child. No callback follows. Takes NULL; returns NULL. */
 struct cw_resolve *cw_resolve_free(struct cw_resolve *r);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We cut blocks from larger chunks. A block's size is a power of two, and its header states the
- * size. Freed blocks go to a list for their size. We map and unmap larger blocks individually.
- * MADV_WIPEONFORK is a property of the mapping (Linux 4.14). Without it we return no memory,
- * because children could read it unnoticed.
+ * We cut blocks from larger chunks of mapped memory. A block's size is a power of two, and its
+ * header states the size. A freed block goes to the list of free blocks of its size. We map and
+ * unmap very large blocks individually.
+ *
+ * MADV_WIPEONFORK (Linux 4.14) makes a child see zeros. On a kernel without it we return NULL,
+ * because children could read the secrets.
  */
 #include "transport/secret.h"
 
@@ -15,9 +17,10 @@
 #define LARGEST_LOG 16u
 #define CHUNK_BYTES ((size_t)256 << 10)
 
-/* The alignment is that of malloc(). */
+/* A block's data has the same alignment as with malloc(). */
 struct header {
-	_Alignas(16) size_t bytes; /* size with the header; 0 = a fork wiped it */
+	/* size including the header; 0 = this is a child, and the fork wiped it */
+	_Alignas(16) size_t bytes;
 };
 
 static struct header *free_blocks[LARGEST_LOG + 1];
@@ -34,7 +37,8 @@ static void *map(size_t bytes)
 		(void)munmap(p, bytes);
 		return NULL;
 	}
-	(void)madvise(p, bytes, MADV_DONTDUMP); /* optional: the unit allows no dumps anyway */
+	/* may fail: the systemd unit forbids core dumps anyway */
+	(void)madvise(p, bytes, MADV_DONTDUMP);
 	return p;
 }
 
@@ -52,7 +56,8 @@ static struct header *cut(size_t bytes)
 	struct header *h;
 
 	if (chunk_left < bytes) {
-		chunk = map(CHUNK_BYTES); /* wastes less than one block of the old chunk */
+		/* we waste the rest of the old chunk, which is less than one block */
+		chunk = map(CHUNK_BYTES);
 		chunk_left = chunk ? CHUNK_BYTES : 0;
 	}
 	if (!chunk)
@@ -69,7 +74,7 @@ static struct header *take(unsigned log)
 
 	if (!h)
 		return cut((size_t)1 << log);
-	/* A free block holds the address of the next one. */
+	/* The first bytes of a free block hold the address of the next free block. */
 	/* cppcheck-suppress pointerSize ; a pointer is what is copied */
 	memcpy(&free_blocks[log], h + 1, sizeof(void *));
 	explicit_bzero(h + 1, sizeof(void *));
@@ -95,7 +100,7 @@ void *cw_secret_malloc(size_t size)
 	return h + 1;
 }
 
-/* Needs no memset(), because unused memory of this allocator is always zero. */
+/* Unused memory of this allocator is always zero, so we need no memset(). */
 void *cw_secret_calloc(size_t n, size_t size)
 {
 	size_t bytes;
@@ -137,8 +142,8 @@ void *cw_secret_realloc(void *p, size_t size)
 }
 
 /*
- * Copies byte by byte. strlen() and memcpy() would leave the text in vector registers. The loader's
- * next symbol lookup, or a signal, spills these to the stack, which children inherit.
+ * Copies byte by byte. strlen() and memcpy() would leave the text in vector registers. A signal or
+ * the loader's next symbol lookup copies these registers to the stack, which children inherit.
  */
 char *cw_secret_strdup(const char *text)
 {
@@ -151,5 +156,5 @@ char *cw_secret_strdup(const char *text)
 	copy = cw_secret_malloc(len + 1);
 	for (volatile char *to = copy; to && len; len--)
 		*to++ = *from++;
-	return copy; /* the memory is zero, so the text is terminated */
+	return copy; /* new memory is zero, so the text is terminated */
 }

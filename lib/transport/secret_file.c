@@ -17,8 +17,8 @@ static const struct {
 };
 
 /*
- * Returns whether the path is a credential of systemd. systemd may grant its user access by an ACL,
- * and the ACL's mask appears as the group's bits.
+ * Returns whether the path is a credential of systemd. systemd may grant its user access by an ACL.
+ * stat() then shows the ACL's mask as the rights of the group, although the group has none.
  */
 static bool is_credential(const char *path)
 {
@@ -36,12 +36,12 @@ const char *cw_secret_file_where(const char *path, char buf[CW_SECRET_FILE_PATH_
 
 	if (!dir || !*dir || strncmp(path, place, strlen(place)) != 0 || access(path, F_OK) == 0)
 		return path;
-	name = strchr(path + strlen(place), '/'); /* skips the unit's name */
+	name = strchr(path + strlen(place), '/'); /* skip the unit's name */
 	n = name ? snprintf(buf, CW_SECRET_FILE_PATH_BYTES, "%s%s", dir, name) : -1;
 	return n > 0 && (size_t)n < CW_SECRET_FILE_PATH_BYTES ? buf : path;
 }
 
-/* We ignore the owner's own rights: 0700 is as closed as 0600. */
+/* The owner's own rights do not matter: other users can read 0700 no more than 0600. */
 bool cw_secret_file_is_open(enum cw_secret_file_kind kind, mode_t mode)
 {
 	return mode & (S_IRWXG | S_IRWXO) & ~kinds[kind].widest;

@@ -9,15 +9,15 @@
 #include <sys/mman.h>
 
 /*
- * Every handshake, the webhook's too, takes some hundred bytes for its ephemeral key. This size
- * suffices for all peers of a list at once. It must be a power of two.
+ * Size of the heap, a power of two. Each TLS handshake, also for the webhook, takes some hundred
+ * bytes for its ephemeral key. This size suffices for handshakes with all peers of a list at once.
  */
 #define HEAP_BYTES (1u << 20)
 #define SMALLEST_BYTES 32u
 
 /*
- * Finds the mapping of OpenSSL's heap. OpenSSL does not reveal the heap's address, but the heap
- * lies alone, between two guard pages.
+ * Finds the memory mapping of OpenSSL's secure heap. OpenSSL does not reveal where its heap begins.
+ * The heap has guard pages on both sides, so it is a mapping of its own.
  */
 static int find_mapping(const void *address, uintptr_t *ret_start, uintptr_t *ret_end)
 {
@@ -57,7 +57,8 @@ static int hide_from_children(struct cw_err *err)
 		return cw_err_set(err, r < 0 ? -r : EINVAL, "cannot find the heap of private keys");
 	if (madvise((void *)start, end - start, MADV_WIPEONFORK) < 0)
 		return cw_err_set(err, errno, "private keys cannot be hidden from children: %m");
-	(void)madvise((void *)start, end - start, MADV_DONTDUMP); /* OpenSSL did already */
+	/* may fail: OpenSSL has made this call already */
+	(void)madvise((void *)start, end - start, MADV_DONTDUMP);
 	return 0;
 }
 
@@ -67,8 +68,8 @@ int cw_secret_heap_open(struct cw_err *err)
 
 	if (result > 0) {
 		/*
-		 * A result of 2 means that the heap is not locked in memory. We accept this: a low
-		 * limit is no reason to refuse to start.
+		 * OpenSSL returns 2 if it could not lock the heap in memory. We accept this,
+		 * because a low limit on locked memory is no reason to refuse to start.
 		 */
 		if (!CRYPTO_secure_malloc_initialized() &&
 		    CRYPTO_secure_malloc_init(HEAP_BYTES, SMALLEST_BYTES) == 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One listener and one timer. A stranger gets a connection if there is room for strangers. If it
- * sends no hello, it loses the connection (conn.h). The timer sends beats on the connections that
- * are up. It also starts lookups and dials the peers that this side has to dial (link.h).
- * discovery.h finds unlisted peers.
+ * The backend has one listener and one timer. A stranger is a connection that has sent no hello
+ * yet. We limit the number of strangers, and close a stranger that sends no hello in time (conn.h).
+ * The timer sends beats (repeated hellos) to connected peers, starts lookups, and dials the peers
+ * that this side has to dial (link.h). discovery.h finds peers that the configuration does not
+ * list.
  */
 #include "transport/tcp.h"
 
@@ -104,7 +105,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	if (now >= tcp->beat_ns) {
 		tcp->beat_ns = now + CW_PEER_BEAT_NS;
 		DL_FOREACH_SAFE (tcp->conns, c, tmp)
-			if (c->is_up) /* if the output is full, the peer appears silent */
+			if (c->is_up) /* if this fails, the peer takes us for silent */
 				(void)cw_conn_send_hello(c);
 	}
 	cw_link_look_up_all(tcp, now);
@@ -144,7 +145,7 @@ static int start_listening(struct cw_tcp *tcp, struct cw_err *err)
 				  tcp->config.listen);
 	tcp->listener = listen_on(tcp, &address);
 	if (!tcp->listener && errno == EAFNOSUPPORT && cw_address_is_any(&address)) {
-		any4.sin_port = htons(address.port); /* a kernel without IPv6 needs this */
+		any4.sin_port = htons(address.port); /* IPv4 instead, for a kernel without IPv6 */
 		memcpy(&address.numeric, &any4, sizeof(any4));
 		address.len = sizeof(any4);
 		tcp->listener = listen_on(tcp, &address);
@@ -193,7 +194,7 @@ int cw_tcp_new(const struct cw_tcp_config *config, struct cw_tcp **ret, struct c
 		return r;
 	}
 	cw_transport_set_backend(config->transport, &cw_conn_ops, tcp);
-	on_timer(-1, 0, tcp); /* dial at once */
+	on_timer(-1, 0, tcp); /* dial at once, not only after the first interval */
 	*ret = tcp;
 	return 0;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two contexts, one for dialing and one for accepting. With a key, both get the cluster's single
- * PSK from a callback and trust no authority. OpenSSL then marks the session as "resumed", which
- * proves that it came from the key. With certificates, each side verifies the other's. We reduce
- * errors to the few reasons that a user can act on.
+ * There are two OpenSSL contexts, one for dialing and one for accepting. With a key, both contexts
+ * get the cluster's single PSK from a callback, and trust no authority. OpenSSL then marks the
+ * session as "resumed", which proves that the session came from the key. With certificates, each
+ * side verifies the other's certificate. We map OpenSSL's errors to the few reasons that a user can
+ * act on.
  */
 #include "transport/tls.h"
 
@@ -22,8 +23,8 @@
 #include "transport/peer_key_file.h"
 
 /*
- * The hash of this suite is the one that RFC 8446, 4.2.11 assigns to an external key without a
- * stated hash.
+ * The only suite that we offer. RFC 8446, 4.2.11 assigns this suite's hash to an external key that
+ * states no hash.
  */
 #define SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char suite_id[] = { 0x13, 0x01 };
@@ -32,7 +33,7 @@ static const unsigned char identity[] = "collwatch";
 
 struct cw_tls {
 	SSL_CTX *dial, *accept;
-	struct cw_peer_key *key; /* NULL = certificates */
+	struct cw_peer_key *key; /* NULL = we use certificates */
 };
 
 /* ---- the key ---- */
@@ -65,8 +66,8 @@ static int on_accept(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSI
 {
 	*ret = NULL;
 	/*
-	 * A client with another identity gets no session. Without certificates the handshake then
-	 * ends.
+	 * Give no session to a client with another identity. There are no certificates either, so
+	 * the handshake then fails.
 	 */
 	if (id_len != IDENTITY_LEN || memcmp(id, identity, IDENTITY_LEN) != 0)
 		return 1;
@@ -113,8 +114,8 @@ static int use_key(struct cw_tls *tls, const char *file, struct cw_err *err)
 	    !SSL_CTX_set_ciphersuites(tls->accept, SUITE))
 		return out_of_memory(err);
 	/*
-	 * We trust no authority here. If an impostor shows a certificate instead of the key, the
-	 * handshake fails.
+	 * Trust no authority. If an impostor shows a certificate instead of the key, the handshake
+	 * fails.
 	 */
 	SSL_CTX_set_verify(tls->dial, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_psk_use_session_callback(tls->dial, on_dial);
@@ -185,8 +186,8 @@ struct bufferevent *cw_tls_bufferevent(struct cw_tls *tls, struct event_base *ba
 		return NULL;
 	}
 	/*
-	 * Ignore a missing end of TLS: the goodbye message, which is authentic, marks the end of a
-	 * connection.
+	 * Accept a connection that ends without TLS's close_notify. Our goodbye message marks the
+	 * proper end, and TLS authenticates it.
 	 */
 	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
 	return bev;
@@ -218,7 +219,8 @@ bool cw_tls_is_authentic(struct bufferevent *bev)
 	if (!session || !SSL_session_reused(ssl) || SSL_version(ssl) != TLS1_3_VERSION)
 		return false;
 	/*
-	 * Wipe the key. From here on only tickets would need it, and children inherit this memory.
+	 * Overwrite the key in the session, because children inherit this memory. Only session
+	 * tickets would still need the key.
 	 */
 	return SSL_SESSION_set1_master_key(session, nothing, sizeof(nothing)) == 1;
 }
@@ -230,8 +232,8 @@ static enum cw_tls_failure classify(unsigned long error)
 	switch (ERR_GET_REASON(error)) {
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
 	/*
-	 * The RFC names decrypt_error for this case, but the other side's OpenSSL reports
-	 * illegal_parameter.
+	 * A wrong key makes the other side's OpenSSL report illegal_parameter. The RFC names
+	 * decrypt_error for this case.
 	 */
 	case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
@@ -281,7 +283,7 @@ void cw_tls_write_last(struct bufferevent *bev, const uint8_t *data, size_t len)
 	SSL *ssl = bufferevent_openssl_get_ssl(bev);
 
 	/*
-	 * Ignore errors: without encryption, too, a sender does not learn whether its last message
+	 * Ignore errors. Without TLS, too, a sender does not learn whether its last message
 	 * arrived.
 	 */
 	if (len <= INT32_MAX && SSL_write(ssl, data, (int)len) > 0)

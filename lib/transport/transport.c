@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends and delivers messages by node name. We encode a message to another node and pass it to the
- * backend at once. We encode a message to our own node, queue it, and decode it in the next
- * iteration. A node therefore receives from itself exactly the bytes that others receive. Requests
- * wait here for their replies. Each request ends with a reply, with its deadline, or with the loss
- * of its node.
+ * backend at once. We encode a message to our own node too, queue it, and decode it in the next
+ * iteration of the loop. A node therefore receives from itself exactly the bytes that other nodes
+ * would receive.
+ *
+ * Requests wait here for their replies. Each request ends with a reply, at its deadline, or when
+ * its node is lost.
  */
 #include "transport/transport.h"
 
@@ -23,12 +25,13 @@ struct request {
 	uint32_t reply_type;
 	int64_t deadline_ns;
 	char *node;
-	unsigned peer; /* index among the peers; only a guess, since indexes may change */
+	/* probable index of the node among the peers; check it, because indexes may change */
+	unsigned peer;
 	cw_transport_reply_fn fn;
 	void *user;
 };
 
-/* A daemon's path to itself: a bounded queue of encoded frames. */
+/* Frames that a daemon sends to itself. The queue has a limit. */
 struct local_frame {
 	struct local_frame *next, *prev;
 	size_t len;
@@ -119,15 +122,15 @@ int cw_transport_new(const struct cw_transport_config *config, struct cw_transpo
 	t->on_wake = config->on_wake;
 	t->user = config->user;
 	/*
-	 * Start from the time, so that ids of the daemon's previous run do not match requests of
-	 * this run.
+	 * Start the ids at the current time. A late reply to the daemon's previous run then matches
+	 * no request of this run.
 	 */
 	t->next_id = (uint64_t)cw_clock_wall_ns(t->clock);
 	t->self = strdup(config->self);
 	t->finds_peers = config->finds_peers;
 	/*
-	 * Allocate the largest size at once. The array must never move, because others hold
-	 * pointers into it.
+	 * Allocate the largest size at once. Callers hold pointers into the array, so we must never
+	 * move it.
 	 */
 	t->peers = calloc(t->finds_peers ? CW_TRANSPORT_MAX_PEERS : config->n_peers + 1,
 			  sizeof(*t->peers));
@@ -438,10 +441,11 @@ static void deliver(struct cw_transport *t, const char *from, struct cw_message 
 
 			if (q->id != id || q->reply_type != msg->type || strcmp(q->node, from) != 0)
 				continue;
-			if (is_last) /* drop it first: fn may cancel all requests of its user */
+			/* before the call, because fn may cancel all requests of its user */
+			if (is_last)
 				drop_request(t, q);
 			fn(from, msg, user);
-			break; /* late replies match nothing and end here */
+			break; /* a reply to an ended request matches nothing */
 		}
 	} else {
 		t->on_message(from, &msg, t->user);
@@ -503,9 +507,9 @@ void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, enum cw_pe
 }
 
 /*
- * Returns whether the node can still answer. q->peer saves a search among the peers. There may be
- * CW_TRANSPORT_MAX_REQUESTS requests and as many peers, and we check each request four times a
- * second.
+ * Returns whether the node can still answer. We check each request four times a second, and there
+ * may be CW_TRANSPORT_MAX_REQUESTS of them. q->peer therefore stores the peer's index, which saves
+ * a search by name.
  */
 static bool can_answer(const struct cw_transport *t, struct request *q)
 {
@@ -522,7 +526,10 @@ static bool can_answer(const struct cw_transport *t, struct request *q)
 	return cw_transport_peer_is_alive(t, &t->peers[q->peer]);
 }
 
-/* Ends at most one request per call, because its callback may cancel any other request. */
+/*
+ * Ends at most one request per call. Its callback may cancel any other request, so the caller must
+ * not continue to walk the list.
+ */
 static bool expire_one(struct cw_transport *t, int64_t now)
 {
 	struct request *q;
@@ -550,7 +557,8 @@ void cw_transport_run(struct cw_transport *t)
 	int64_t now = cw_clock_awake_ns(t->clock);
 
 	/*
-	 * If handlers send messages to our own node meanwhile, these wait for the next iteration.
+	 * Take the whole queue first. If a handler sends a message to our own node, this message
+	 * then waits for the next iteration.
 	 */
 	t->local.frames = NULL;
 	t->local.bytes = 0;

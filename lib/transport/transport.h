@@ -20,23 +20,26 @@
 
 struct cw_transport;
 
-/* If a cluster has more daemons, that is a mistake or a lie. */
+/* A bound on the daemons of one cluster. More of them mean a mistake or an attack. */
 #define CW_TRANSPORT_MAX_PEERS 4096u
-/* Interval of beats. Several beats fit into the silence limit. */
+/*
+ * Interval of beats (messages that only show that a peer lives). Several beats fit into the silence
+ * limit CW_PEER_SILENT_NS.
+ */
 #define CW_PEER_BEAT_NS (2 * CW_NS_PER_S)
 /*
- * If nothing arrived for this long, two beats are missing. The peer's daemon was held up, and its
- * next messages are late.
+ * If nothing arrived from a peer for this long, two beats are missing. Something delayed the peer's
+ * daemon, so its next messages are late.
  */
 #define CW_PEER_GAP_NS (5 * CW_NS_PER_S)
-/* Most window and evidence requests in flight. We refuse more. */
+/* Most requests in flight. cw_transport_request() refuses more. */
 #define CW_TRANSPORT_MAX_REQUESTS 1024u
 /* Most bytes of frames to our own node that wait for the next iteration of the loop. */
 #define CW_TRANSPORT_MAX_LOCAL_BYTES (64u << 20)
 
 /*
- * Sends one whole frame, including its header. The frame is borrowed. Returns 0, -ENOTCONN, or
- * -ENOBUFS, which the caller counts.
+ * Sends one whole frame, including its header. Borrows the frame for the call. Returns 0,
+ * -ENOTCONN, or -ENOBUFS if the peer's output is full. The caller counts -ENOBUFS.
  */
 struct cw_transport_ops {
 	int (*send)(void *impl, unsigned peer, const uint8_t *frame, size_t len);
@@ -48,7 +51,7 @@ struct cw_transport_ops {
  */
 typedef void (*cw_transport_fn)(const char *from, struct cw_message **msg, void *user);
 /*
- * Called when cw_transport_run() has work. The owner must call cw_transport_run() in the next
+ * Called when messages to our own node wait. The owner must call cw_transport_run() in the next
  * iteration of the loop.
  */
 typedef void (*cw_transport_wake_fn)(void *user);
@@ -56,9 +59,10 @@ typedef void (*cw_transport_wake_fn)(void *user);
 struct cw_transport_config {
 	const struct cw_clock *clock;
 	const char *self;
-	const char *const *names, *const *addresses; /* of the peers, without our own node */
+	/* names and addresses of the peers, without our own node */
+	const char *const *names, *const *addresses;
 	unsigned n_peers;
-	bool finds_peers; /* peers come and go at run time: cw_transport_add_peer() */
+	bool finds_peers; /* true if peers come and go at run time by cw_transport_add_peer() */
 	cw_transport_fn on_message;
 	cw_transport_wake_fn on_wake;
 	void *user;
@@ -68,7 +72,7 @@ struct cw_transport_config {
 int cw_transport_new(const struct cw_transport_config *config, struct cw_transport **ret);
 /* Takes NULL; returns NULL. Requests in flight get no callback. */
 struct cw_transport *cw_transport_free(struct cw_transport *t);
-/* Borrows ops until another call replaces it. NULL = no backend. */
+/* Borrows ops and impl until the next call. ops: NULL = no backend. */
 void cw_transport_set_backend(struct cw_transport *t, const struct cw_transport_ops *ops,
 			      void *impl);
 
@@ -82,19 +86,23 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
 /* Like cw_transport_is_alive(), but for an element of cw_transport_peers(), without a search. */
 bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *peer);
-unsigned cw_transport_n_alive(const struct cw_transport *t); /* peers without our own node */
-/* True if peers may still appear at run time. An empty list then means that there are none yet. */
+/* number of living peers, without our own node */
+unsigned cw_transport_n_alive(const struct cw_transport *t);
+/*
+ * True if peers may still appear at run time. An empty list of peers then means that we have not
+ * found any yet.
+ */
 bool cw_transport_finds_peers(const struct cw_transport *t);
 
 /*
- * Encodes and sends a message. Returns 0, -ENOTCONN, -ENOBUFS, -EMSGSIZE, -ENOENT (no such peer) or
- * -ENOMEM.
+ * Encodes and sends a message. Returns 0, -ENOTCONN, -ENOBUFS (too much unsent output), -EMSGSIZE,
+ * -ENOENT (no such peer) or -ENOMEM.
  */
 int cw_transport_send(struct cw_transport *t, const char *node, const struct cw_message *msg);
 /*
  * Encodes a digest once. Sends it first to copy_to as CW_MSG_DIGEST_COPY, then to `node`. Returns
- * the result for `node`, as cw_transport_send() does. *ret_copy is the result for the copy, whether
- * or not the digest itself failed.
+ * the result for `node`, as cw_transport_send() does. Always stores the result for copy_to in
+ * *ret_copy.
  */
 int cw_transport_send_digest(struct cw_transport *t, const char *node, const char *copy_to,
 			     const struct cw_message *msg, int *ret_copy);
@@ -102,53 +110,59 @@ int cw_transport_send_digest(struct cw_transport *t, const char *node, const cha
 unsigned cw_transport_announce(struct cw_transport *t, const struct cw_message *msg);
 
 /*
- * reply: borrowed; NULL = the deadline passed or the node left, and no further reply follows. A
- * window or node request has one reply. An evidence request has one reply per target.
+ * Receives a reply. reply: borrowed; NULL = the deadline passed or the node left, and no further
+ * reply follows. Window and node requests get one reply. An evidence request gets one reply per
+ * target.
  */
 typedef void (*cw_transport_reply_fn)(const char *node, const struct cw_message *reply, void *user);
 
 /*
- * Sends a window, node or evidence request under a fresh id, which we set in msg. Never calls fn
- * from inside this call. *ret_id: the new id; ret_id may be NULL. cw_transport_cancel() ends the
- * request early. Errors are those of cw_transport_send(), and -EAGAIN for too many requests.
+ * Sends a window, node or evidence request. Gives the request a new id, stores it in msg and,
+ * unless ret_id is NULL, in *ret_id. Never calls fn from inside this call. cw_transport_cancel()
+ * ends the request early. Returns the values of cw_transport_send(), or -EAGAIN for too many
+ * requests in flight.
  */
 int cw_transport_request(struct cw_transport *t, const char *node, struct cw_message *msg,
 			 uint32_t deadline_ms, cw_transport_reply_fn fn, void *user,
 			 uint64_t *ret_id);
-/* Drops all requests of this user pointer. */
+/* Drops all requests with this user pointer. Their callbacks do not follow. */
 void cw_transport_cancel(struct cw_transport *t, const void *user);
 
 /*
- * Delivers frames to our own node and expires requests. Call this when woken and at least every
- * 250 ms.
+ * Delivers the queued messages to our own node, and ends requests whose deadline has passed. Call
+ * this after on_wake, and at least every 250 ms.
  */
 void cw_transport_run(struct cw_transport *t);
 
 /* ---- for backends ---- */
 
 /*
- * Adds a discovered peer. *ret: the peer's index, valid until a peer is removed. Pointers to peers
- * stay valid. -ENOSPC: too many, or the configuration lists the peers; -ENOMEM.
+ * Adds a peer that was discovered at run time. *ret: the peer's index, which is valid until a peer
+ * is removed. Pointers to peers stay valid. Returns 0, -ENOMEM, or -ENOSPC if there are too many
+ * peers or the configuration lists them.
  */
 int cw_transport_add_peer(struct cw_transport *t, const char *name, unsigned *ret);
 /*
- * Removes a peer that is not connected. The last peer takes its index. Must not be called from
- * inside a callback.
+ * Removes a peer that is not connected. The last peer then gets the removed peer's index. Must not
+ * be called from inside a callback.
  */
 void cw_transport_remove_peer(struct cw_transport *t, unsigned peer);
-/* Call this when the peer has sent something. */
+/* Call this when any bytes of the peer have arrived. */
 void cw_transport_peer_seen(struct cw_transport *t, unsigned peer);
-/* Delivers a decoded message of the peer, and takes msg. */
+/* Delivers a decoded message from the peer. Owns and frees msg. */
 void cw_transport_deliver(struct cw_transport *t, unsigned peer, struct cw_message *msg);
-/* Like cw_transport_deliver(), but for a frame's payload. Counts payloads that it cannot decode. */
+/*
+ * Like cw_transport_deliver(), but decodes the payload of a frame first. Counts payloads that it
+ * cannot decode.
+ */
 void cw_transport_receive(struct cw_transport *t, unsigned peer, const uint8_t *payload,
 			  size_t len);
 void cw_transport_peer_up(struct cw_transport *t, unsigned peer, uint64_t epoch);
-/* said_goodbye: the peer will return, so its absence is no reason to alert. */
+/* said_goodbye: the peer's daemon stopped on purpose and will return, so we send no alert. */
 void cw_transport_peer_down(struct cw_transport *t, unsigned peer, bool said_goodbye);
 /*
- * Notes that authentication of the peer failed. The note stands until the peer is up again. If the
- * peer is up, we ignore the call.
+ * Notes that authentication of the peer failed. The note stays until the peer is connected again.
+ * If the peer is connected now, the call does nothing.
  */
 void cw_transport_peer_refused(struct cw_transport *t, unsigned peer, enum cw_peer_refusal why);
 
