@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fork server makes the child (loop/fork_server.h). Once we hold its pidfd and can kill it, we
- * send it one message with the connections and the facts about them. It answers in order, with one
- * or two packets per agent. If we kill it, we therefore know which agents it has not touched.
+ * The fork server creates the child (loop/fork_server.h). When we have the child's pidfd and can
+ * kill it, we send it one message with the connections and the facts about them. The child answers
+ * in order, with one or two packets per agent. If we have to kill the child, we therefore know
+ * which agents it has not touched.
  */
 #include "daemon/agents/agent_probe.h"
 
@@ -31,47 +32,54 @@
 #include "record/record_layout.h"
 
 #define COMMAND_BYTES 512
-/* Ranks with CUDA have some thousand mappings. 64 MiB of text would hold half a million. */
+/*
+ * Limit of text that we read from maps. A rank with CUDA has some thousand mappings, and 64 MiB
+ * would hold half a million.
+ */
 #define MAX_MAPS_BYTES (64u << 20)
 #define CHILD_CPU_S 2
-/* A killed child ends within a millisecond, because each of its waits is killable. */
+/*
+ * Time that we wait for a killed child. It usually ends within a millisecond, because all its waits
+ * are killable.
+ */
 #define KILL_WAIT_MS 20
 #define MAX_FRAME_BYTES 512
 /*
- * An agent sends two packets, so 12 packets are six registrations of half a millisecond each. At
- * most CW_PROBE_MAX children send that many. With fewer packets, connections of a flood would get
- * in more often than the agents that wait.
+ * Most packets of one child per iteration of the loop. An agent gives two packets, so this is six
+ * registrations, of half a millisecond each. At most CW_PROBE_MAX children send packets at the same
+ * time. With a smaller limit, we would accept connections of a flood faster than we finish waiting
+ * agents.
  */
 #define PACKETS_PER_ITERATION 12
 
 struct cw_agent_probe {
 	struct event_base *base;
-	struct cw_fork_request *request; /* NULL = the fork server has made the child */
+	struct cw_fork_request *request; /* NULL = the fork server has answered */
 	uid_t uid;
-	int pidfd, pair_fd; /* our end of the socket pair */
+	int pidfd, pair_fd; /* pair_fd: our end of the socket pair with the child */
 	bool was_killed, is_abandoned;
-	unsigned n, next; /* n: number of agents; next: the first agent without a result */
+	unsigned n, next; /* n: number of agents; next: index of the first agent without a result */
 	struct {
 		int conn_fd, record_fd;
 		size_t frame_len;
 		pid_t pid;
 	} agents[CW_PROBE_MAX_AGENTS];
 	struct timeval timeout;
-	struct event *event;      /* end of the child, or the deadline */
-	struct event *pair_event; /* results */
-	cw_agent_probe_fn fn;     /* NULL = cancelled or abandoned */
+	struct event *event;      /* fires at the end of the child, or at the deadline */
+	struct event *pair_event; /* fires when the child has sent a packet */
+	cw_agent_probe_fn fn;     /* NULL = the probe is cancelled or its child is abandoned */
 	cw_agent_probe_done_fn done;
 	void *user;
 	struct cw_agent_probe *next_abandoned, *prev_abandoned;
 };
 
 enum packet_type {
-	PACKET_RECORD, /* carries the descriptor */
+	PACKET_RECORD, /* this packet carries the descriptor */
 	PACKET_NO_RECORD,
 	PACKET_REPORT,
 };
 
-/* A packet that the child sends. */
+/* One packet from the child to the daemon. */
 struct packet {
 	uint32_t type, agent;
 	uint32_t answer;
@@ -79,7 +87,9 @@ struct packet {
 	char command[COMMAND_BYTES];
 };
 
-/* The message that the child gets, with the connections in the same order. */
+/*
+ * The message from the daemon to the child. The connections come with it, in the order of agents.
+ */
 struct order {
 	uint32_t n, reserved;
 	struct {
@@ -93,10 +103,10 @@ union descriptors {
 	char bytes[CMSG_SPACE(CW_PROBE_MAX_AGENTS * sizeof(int))];
 };
 
-/* Number of children at work. Abandoned children do not count. */
+/* Number of children at work, without abandoned ones. */
 static unsigned n_probes;
 
-/* Children of this process that survived SIGKILL. The caller limits their number per user. */
+/* Probes whose child survived SIGKILL. The caller limits their number per user. */
 static struct cw_agent_probe *abandoned;
 
 /* ---- in the child ---- */
@@ -118,7 +128,8 @@ static uint64_t parse_number(const char **text, unsigned base)
 }
 
 /*
- * Parses a line "start-end perms offset maj:min inode   path" of maps. True if it maps the record.
+ * Parses one line "start-end perms offset maj:min inode   path" of maps. Returns true if the line
+ * is a mapping of the record.
  */
 static bool line_is_record(const char *line, dev_t dev, ino_t ino)
 {
@@ -167,7 +178,7 @@ static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 		have -= (size_t)(line - buf);
 		memmove(buf, line, have);
 		if (have == sizeof(buf) - 1)
-			have = 0; /* the line is longer than any path, so it is not our record */
+			have = 0; /* no path is that long, so this line is not our record */
 		if (total > MAX_MAPS_BYTES) {
 			n = -1;
 			break;
@@ -177,7 +188,7 @@ static enum cw_agent_probe_answer scan_maps(int proc_fd, dev_t dev, ino_t ino)
 	return n < 0 || total == 0 ? CW_PROBE_UNKNOWN : CW_PROBE_NOT_MAPPED;
 }
 
-/* Receives the hello from the connection. Returns its descriptor, or -1. */
+/* Receives the hello from the connection. Returns the hello's descriptor, or -1. */
 static int take_descriptor(int conn_fd, size_t frame_len)
 {
 	char frame[MAX_FRAME_BYTES];
@@ -189,7 +200,10 @@ static int take_descriptor(int conn_fd, size_t frame_len)
 	return fd;
 }
 
-/* Receives the order. False if it is incomplete: the rest will not come. */
+/*
+ * Receives the order from the daemon. Returns false if the order is incomplete, because the rest
+ * will not come.
+ */
 static bool take_order(int fd, struct order *order, int *conns)
 {
 	union descriptors control;
@@ -216,8 +230,8 @@ static bool send_packet(int out_fd, struct packet *packet, uint32_t type, int fd
 }
 
 /*
- * Probes one agent. False if closing the descriptor could block, because its file system has to
- * answer. The child must then end.
+ * Probes one agent. Returns false if closing the descriptor could block in its file system. The
+ * child must then exit without a further probe.
  */
 static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, uint32_t agent)
 {
@@ -229,7 +243,7 @@ static bool probe_agent(int out_fd, int conn_fd, size_t frame_len, pid_t pid, ui
 	if (record_fd < 0)
 		return send_packet(out_fd, &packet, PACKET_NO_RECORD, -1);
 	if (fcntl(record_fd, F_GET_SEALS) < 0 || fstat(record_fd, &st) < 0) {
-		/* An error changes nothing, because the child ends. */
+		/* We ignore an error, because the child exits next. */
 		(void)send_packet(out_fd, &packet, PACKET_NO_RECORD, -1);
 		return false;
 	}
@@ -253,8 +267,9 @@ int cw_agent_probe_child(int fd)
 	int conns[CW_PROBE_MAX_AGENTS];
 	struct order order;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* The child must not outlive its server. */
-	(void)setrlimit(RLIMIT_CPU, &cpu);      /* If this fails, the deadline still holds. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive the fork server */
+	/* if this fails, the deadline still limits the child */
+	(void)setrlimit(RLIMIT_CPU, &cpu);
 	if (!take_order(fd, &order, conns))
 		return 1;
 	for (uint32_t i = 0; i < order.n; i++)
@@ -292,15 +307,16 @@ static void probe_free(struct cw_agent_probe *probe)
 }
 
 /*
- * Kills the child by its pidfd. The signal never hits another process, even if the child was
+ * Kills the child by its pidfd. A pidfd never refers to another process, even after the child was
  * reaped.
  */
 static void kill_child(const struct cw_agent_probe *probe)
 {
-	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u); /* or it has ended */
+	/* fails if the child has ended */
+	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u);
 }
 
-/* True if the child has ended, or if we never got a child. */
+/* True if the child has ended, or if the fork server gave us no child. */
 static bool has_ended(const struct cw_agent_probe *probe)
 {
 	struct pollfd ended = { .fd = probe->pidfd, .events = POLLIN };
@@ -308,17 +324,20 @@ static bool has_ended(const struct cw_agent_probe *probe)
 	return probe->pidfd < 0 || poll(&ended, 1, 0) == 1;
 }
 
-/* Gives up on the child and frees its place. The child's event reports its end later. */
+/*
+ * Stops waiting for the child, and frees its place for another child. The event stays, and fires
+ * when the child ends.
+ */
 static void abandon(struct cw_agent_probe *probe)
 {
 	probe->fn = NULL;
 	probe->is_abandoned = true;
 	n_probes--;
 	DL_APPEND2(abandoned, probe, prev_abandoned, next_abandoned);
-	(void)event_del(probe->pair_event); /* cannot fail: the event is set up */
+	(void)event_del(probe->pair_event); /* cannot fail: the event exists */
 	closep(&probe->pair_fd);
 	probe->pair_fd = -1;
-	(void)event_add(probe->event, NULL); /* cannot fail: the event has its memory */
+	(void)event_add(probe->event, NULL); /* cannot fail: the event needs no more memory */
 }
 
 /* Reports the result of the next agent to the caller. */
@@ -330,7 +349,7 @@ static void deliver(struct cw_agent_probe *probe, struct cw_agent_probe_result *
 	probe->fn(agent, result, probe->user);
 }
 
-/* Handles the packet of the next agent. False if there is no packet. */
+/* Handles the packet of the next agent. Returns false if there is no valid packet. */
 static bool take_packet(struct cw_agent_probe *probe)
 {
 	struct cw_agent_probe_result result = { .record_fd = -1 };
@@ -341,14 +360,14 @@ static bool take_packet(struct cw_agent_probe *probe)
 	if (probe->next == probe->n)
 		return false;
 	n = cw_unix_recv_fd(probe->pair_fd, &packet, sizeof(packet), &fd);
-	if (n == 0) /* the child has ended or is about to, as the pidfd will show */
+	if (n == 0) /* the child has closed its end, and the pidfd will report its end */
 		(void)event_del(probe->pair_event);
 	if (n != sizeof(packet) || packet.agent != probe->next ||
 	    packet.len > sizeof(packet.command))
 		return false;
-	/* Each agent has its own deadline, so restart it. */
+	/* Restart the timer, because each agent has its own deadline. */
 	if (!probe->was_killed)
-		/* Cannot fail: the event has its memory. */
+		/* Cannot fail: the event needs no more memory. */
 		(void)event_add(probe->event, &probe->timeout);
 	switch (packet.type) {
 	case PACKET_RECORD:
@@ -358,7 +377,7 @@ static bool take_packet(struct cw_agent_probe *probe)
 	case PACKET_REPORT:
 		result.answer = (enum cw_agent_probe_answer)packet.answer;
 		if (probe->agents[probe->next].record_fd < 0)
-			result.answer = CW_PROBE_LOST; /* the descriptor did not arrive */
+			result.answer = CW_PROBE_LOST; /* the descriptor did not reach us */
 		result.command = packet.command;
 		result.command_len = packet.len;
 		deliver(probe, &result);
@@ -379,8 +398,8 @@ static bool is_untouched(const struct cw_agent_probe *probe, unsigned agent)
 }
 
 /*
- * Call it when the child does nothing more and we have read all its packets. Decides about the
- * agents that are left.
+ * Gives results to the agents that have none yet. Call this when the child has ended or was killed,
+ * and all its packets are read.
  */
 static void finish(struct cw_agent_probe *probe)
 {
@@ -418,18 +437,21 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
 	struct timeval kill_wait = { .tv_usec = KILL_WAIT_MS * 1000 };
 	struct cw_agent_probe *probe = arg;
 
-	if (!probe->fn) { /* the child was abandoned or cancelled, and may have ended now */
+	if (!probe->fn) { /* we abandoned the child, or the caller cancelled */
 		if (has_ended(probe))
 			probe_free(probe);
 		return;
 	}
-	/* We can read the child's packets even if it has ended, or if we are late. */
+	/*
+	 * Read the child's packets first. They may have arrived before its end, or before a
+	 * deadline that we handle late.
+	 */
 	if (!probe->was_killed && take_packet(probe))
 		return;
 	if (!has_ended(probe) && !probe->was_killed) {
 		kill_child(probe);
 		probe->was_killed = true;
-		/* Cannot fail: the event has its memory. */
+		/* Cannot fail: the event needs no more memory. */
 		(void)event_add(probe->event, &kill_wait);
 		return;
 	}
@@ -486,7 +508,7 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 		r = send_order(probe);
 	if (r == 0)
 		return;
-	/* A child without an order touches nothing and exits, so we need not wait for it. */
+	/* Do not wait for the child: without an order it touches nothing and exits. */
 	closep(&probe->pidfd);
 	probe->pidfd = -1;
 	finish(probe);
@@ -538,7 +560,7 @@ struct cw_agent_probe *cw_agent_probe_cancel(struct cw_agent_probe *probe)
 	kill_child(probe);
 	ended.fd = probe->pidfd;
 	if (probe->pidfd >= 0)
-		/* If the child does not end in time, we abandon it. */
+		/* If the child does not end in time, we abandon it below. */
 		(void)poll(&ended, 1, KILL_WAIT_MS);
 	if (has_ended(probe))
 		probe_free(probe);

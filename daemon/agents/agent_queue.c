@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users whose queue is not empty form a ring. We serve the user at its head, and then move this
- * user to the end. Users without a child at work go before users with one.
+ * The users with queued hellos form a ring. We serve the first user of the ring, and move this user
+ * to the end. Users without a batch at work go before users with one.
  */
 #include "daemon/agents/agent_queue.h"
 
@@ -16,15 +16,16 @@ struct cw_agent_queue_user {
 	UT_hash_handle hh;
 	uid_t uid;
 	struct cw_queue_position *line;
-	unsigned taken; /* places in use */
+	unsigned taken; /* number of places that this user's batches occupy */
 	bool is_slow;
-	struct cw_agent_queue_user *prev, *next; /* in the ring, while its queue is not empty */
+	/* neighbours in the ring, while the user's queue is not empty */
+	struct cw_agent_queue_user *prev, *next;
 };
 
 struct cw_agent_queue {
 	struct cw_agent_queue_limits limits;
 	struct cw_agent_queue_user *users;
-	struct cw_agent_queue_user *ring; /* its head is the next user */
+	struct cw_agent_queue_user *ring; /* the next user to serve; NULL = no user waits */
 	unsigned n_ring, taken, taken_by_slow;
 	uint32_t waiting;
 };
@@ -76,8 +77,8 @@ static void leave_ring(struct cw_agent_queue *queue, struct cw_agent_queue_user 
 }
 
 /*
- * Removes the position from its queue. The caller must check afterwards whether the user has become
- * idle.
+ * Removes the position from its queue. The caller must then check whether the user still has
+ * something to do.
  */
 static void leave_line(struct cw_agent_queue *queue, struct cw_queue_position *position)
 {
@@ -141,8 +142,8 @@ static unsigned take_from(struct cw_agent_queue *queue, struct cw_agent_queue_us
 	unsigned n = 0;
 
 	/*
-	 * Move the user behind all others now: taking its last position removes the user from the
-	 * ring.
+	 * Move the user behind all others before taking its hellos. Taking the last hello removes
+	 * the user from the ring, and we could not move it then.
 	 */
 	DL_DELETE(queue->ring, u);
 	DL_APPEND(queue->ring, u);
@@ -163,7 +164,7 @@ unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_posit
 {
 	struct cw_agent_queue_user *u;
 
-	/* Users that hold no place go before users that hold one. */
+	/* Serve users without a place first. */
 	DL_FOREACH (queue->ring, u)
 		if (!u->taken && has_place(queue, u))
 			return take_from(queue, u, ret, max);
@@ -182,7 +183,8 @@ void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow)
 	queue->taken_by_slow -= u->is_slow;
 	if (was_slow && !u->is_slow) {
 		u->is_slow = true;
-		queue->taken_by_slow += u->taken; /* the user's batches that are still at work */
+		/* count the user's batches that are still at work as slow */
+		queue->taken_by_slow += u->taken;
 		queue->taken_by_slow--;
 	}
 	u->taken--;

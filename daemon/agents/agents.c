@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection from accept to close. Admission turns most of a flood away before it costs anything.
- * Then come the messages and the end of the connection.
+ * A connection from accept to close. Most connections of a flood end at admission, before they cost
+ * memory or time. Then come the messages, and the end of the connection.
  *
  * A process needs one connection. If it makes another before it has sent a hello, we close the
- * older one. A stranger is a connection that we have not admitted yet. If all places are taken, a
- * newcomer gets the place of the youngest stranger of the user with the most strangers. If the
- * newcomer's own user has the most, the newcomer is that stranger: a flood displaces itself.
+ * older one. A stranger is a connection that we have not admitted yet. If all places are taken, we
+ * find the user with the most strangers, and close this user's youngest stranger. A newcomer counts
+ * too, so if its own user has the most, we close the newcomer. A flood therefore displaces only
+ * itself.
  *
- * A connection may be closed from within its own callback, so we free it only when no callback of
- * ours is on the stack.
+ * A connection may be closed from within its own callback. We therefore free it only when no
+ * callback of ours is on the stack.
  */
 #include "daemon/agents/agents.h"
 
@@ -34,29 +35,31 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 
-/* We read once per iteration. This is big enough for any message but a page of Python stacks. */
+/* We read this much of a connection per iteration. All messages fit, except long Python stacks. */
 #define READ_BYTES (16u << 10)
 #define MAX_HELLO_BYTES 256u
-/* Messages that an agent sends without a request are never longer. */
+/* Longest frame that an agent may send without a request. */
 #define SHORT_FRAME_BYTES 4096u
-/* A request has about 20 bytes. An agent with this much unread has stopped reading. */
+/* A request has about 20 bytes. If this many bytes are unsent, the agent has stopped reading. */
 #define MAX_UNSENT_BYTES (64u << 10)
-/* Newer agents may send messages that we do not know. An attacker gets no more than this many. */
+/*
+ * Newer agents may send some messages that we do not know. After this many we close the connection.
+ */
 #define MAX_BAD_MESSAGES 64
 /*
- * A flood fills the queue of the socket, and no other client gets in until we empty it. We must
- * be faster than a client can connect. One accept takes about 10 us, so other events still get
- * their turn.
+ * A flood of connections fills the socket's queue, and other clients wait until we have emptied it.
+ * So we must accept faster than one client can connect. One accept takes about 10 us, so the limit
+ * still leaves time for other events.
  */
 #define MAX_ACCEPTS_PER_ITERATION 256
 
 enum conn_state {
-	CONN_HELLO,    /* no complete hello yet */
-	CONN_CHECKING, /* hello passed on to the owner, which has not answered yet */
+	CONN_HELLO,    /* the hello has not arrived completely */
+	CONN_CHECKING, /* the owner checks the hello and has not answered yet */
 	CONN_ADMITTED,
 };
 
-/* A user that has connections. */
+/* One user with connections. */
 struct cw_agent_user {
 	UT_hash_handle hh;
 	uid_t uid;
@@ -69,23 +72,26 @@ struct cw_agent_conn {
 	int fd;
 	struct cw_peer_cred cred;
 	enum conn_state state;
-	bool is_busy, is_closed; /* we free it only when no callback of ours is on the stack */
-	unsigned awaited;        /* number of requested answers that have not come */
-	bool may_be_long;        /* true until the deadline: one of these answers may be long */
-	size_t skip;             /* bytes still to come of a long frame that we drop */
+	/* is_busy: a callback of ours is on the stack, so we must not free it yet */
+	bool is_busy, is_closed;
+	unsigned awaited; /* number of requested answers that have not come */
+	/* true until the deadline: one of the awaited answers may be a long frame */
+	bool may_be_long;
+	size_t skip; /* bytes of a long frame that we still have to read and drop */
 	unsigned bad_messages;
 	struct event *read_event, *write_event, *deadline_event;
 	struct evbuffer *in, *out;
 	void *owner, *registration;
 	struct cw_agent_conn *prev, *next;
 	struct cw_agent_user *user;
-	bool is_stranger;                                    /* not admitted yet */
-	struct cw_agent_conn *prev_stranger, *next_stranger; /* in the user's list */
-	/* Made in this iteration, so it has no events yet. */
+	bool is_stranger; /* we have not admitted it yet */
+	/* neighbours in the user's stranger_list */
+	struct cw_agent_conn *prev_stranger, *next_stranger;
+	/* True if accepted in this iteration; it then has no events yet. */
 	bool is_fresh;
 	struct cw_agent_conn *prev_fresh, *next_fresh;
-	bool is_silent;    /* no hello yet */
-	UT_hash_handle hh; /* by cred.pid, while is_silent */
+	bool is_silent;    /* the hello has not arrived yet */
+	UT_hash_handle hh; /* key: cred.pid; in the table while is_silent */
 };
 
 struct cw_agents {
@@ -93,8 +99,9 @@ struct cw_agents {
 	struct event *listen_event;
 	struct cw_accept_pause *pause;
 	struct cw_agent_conn *conns;
-	struct cw_agent_user *users;  /* users of conns */
-	struct cw_agent_conn *silent; /* at most one per process */
+	struct cw_agent_user *users; /* users of conns */
+	/* key: pid; connections without a hello, at most one per process */
+	struct cw_agent_conn *silent;
 	struct cw_agent_conn *fresh;
 	struct cw_agents_stats stats;
 };
@@ -191,7 +198,8 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 	conn->is_closed = true;
 	leave_lists(conn);
 	if (conn->is_busy) {
-		(void)event_del(conn->read_event); /* fails only for events never set up */
+		/* fails only for an event that was never set up */
+		(void)event_del(conn->read_event);
 		return;
 	}
 	conn_free(conn);
@@ -232,11 +240,13 @@ static void flush(struct cw_agent_conn *conn)
 		n = send(conn->fd, data, evbuffer_get_length(conn->out),
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
-			break; /* full, or gone: the read side sees the end */
-		(void)evbuffer_drain(conn->out, (size_t)n); /* n is at most its length */
+			break; /* full or closed; if closed, the read event reports the end */
+		/* cannot fail: n is at most the length */
+		(void)evbuffer_drain(conn->out, (size_t)n);
 	}
 	if (evbuffer_get_length(conn->out) > 0)
-		(void)event_add(conn->write_event, NULL); /* on failure, the next send retries */
+		/* if this fails, the next send tries again */
+		(void)event_add(conn->write_event, NULL);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -313,11 +323,11 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 	if (event_add(conn->read_event, NULL) == 0 && cw_agent_conn_send(conn, &msg) == 0)
 		return;
 	/*
-	 * Without a welcome the agent would wait. So we shut the connection down. The agent then
-	 * reconnects, and we see the end of this connection.
+	 * Shut the connection down, because an agent without a welcome would wait. The agent then
+	 * reconnects, and the read event reports the end of this connection.
 	 */
 	log_warn("agent pid=%d: cannot be welcomed, it is to come again", (int)conn->cred.pid);
-	(void)shutdown(conn->fd, SHUT_RDWR); /* if this fails, the agent has gone */
+	(void)shutdown(conn->fd, SHUT_RDWR); /* fails only if the agent has gone */
 }
 
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason)
@@ -336,13 +346,13 @@ void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason)
 	conn->agents->stats.refused++;
 	log_debug("agent pid=%d uid=%u refused: %s", (int)conn->cred.pid, (unsigned)conn->cred.uid,
 		  reason);
-	(void)cw_agent_conn_send(conn, &msg); /* best effort: the connection ends anyway */
+	(void)cw_agent_conn_send(conn, &msg); /* ignore errors: we close the connection anyway */
 	cw_agent_conn_close(conn);
 }
 
 static uint32_t claimed_bytes(const struct cw_agent_conn *conn)
 {
-	uint32_t claimed = 0; /* 0 = the header is incomplete */
+	uint32_t claimed = 0; /* 0 = the header has not arrived completely */
 
 	if (evbuffer_copyout(conn->in, &claimed, sizeof(claimed)) != sizeof(claimed))
 		return 0;
@@ -353,13 +363,13 @@ static void skip_some(struct cw_agent_conn *conn)
 {
 	size_t len = evbuffer_get_length(conn->in), n = len < conn->skip ? len : conn->skip;
 
-	(void)evbuffer_drain(conn->in, n); /* n is at most its length */
+	(void)evbuffer_drain(conn->in, n); /* cannot fail: n is at most the length */
 	conn->skip -= n;
 }
 
 /*
- * Call it at the deadline. We drop what has arrived of a long frame, and later the rest as it
- * arrives.
+ * Call this at the deadline for long answers. If part of a long frame has arrived, we drop this
+ * part. We drop the rest as it arrives.
  */
 static void expect_nothing_long(struct cw_agent_conn *conn)
 {
@@ -387,11 +397,11 @@ void cw_agent_conn_expect_answer(struct cw_agent_conn *conn, uint32_t ms)
 	conn->may_be_long = true;
 	(void)evutil_gettimeofday(&now, NULL); /* cannot fail */
 	evutil_timeradd(&now, &deadline, &until);
-	/* If several requests are open, the latest deadline counts. */
+	/* If several requests are open, keep the latest deadline. */
 	if (event_pending(conn->deadline_event, EV_TIMEOUT, &pending) && is_later(&pending, &until))
 		return;
 	if (event_add(conn->deadline_event, &deadline) < 0)
-		conn->may_be_long = false; /* out of memory: we read only a short answer */
+		conn->may_be_long = false; /* out of memory: we accept only a short answer */
 }
 
 void cw_agent_conn_bad_message(struct cw_agent_conn *conn)
@@ -418,19 +428,22 @@ static void take_hello(struct cw_agent_conn *conn, const struct cw_message *msg,
 		return;
 	}
 	conn->state = CONN_CHECKING;
-	/* The deadline limits only the agent. From here on the agent waits for us. */
-	(void)event_del(conn->deadline_event); /* cannot fail: the event is set up */
+	/*
+	 * Stop the deadline, because it limits only the agent. From here on the agent waits for us.
+	 */
+	(void)event_del(conn->deadline_event); /* cannot fail: the event exists */
 	leave_silent(conn);
 	/*
-	 * The socket stays readable because we only peeked. Without this call the loop would spin.
+	 * Stop the read event. We only peeked at the hello, so the socket stays readable, and the
+	 * loop would spin.
 	 */
-	(void)event_del(conn->read_event); /* cannot fail: the event is set up */
+	(void)event_del(conn->read_event); /* cannot fail: the event exists */
 	config->on_hello(conn, hello, frame_len, config->user);
 }
 
 /*
- * A hello is one message of ~30 bytes with a descriptor, sent at once, so it arrives whole or is
- * malformed. We take nothing out of the socket here.
+ * Looks at the hello, and takes nothing out of the socket. An agent sends its hello at once, as one
+ * message of ~30 bytes with a descriptor. The hello therefore arrives whole, or it is malformed.
  */
 static void peek_hello(struct cw_agent_conn *conn)
 {
@@ -463,8 +476,8 @@ static void peek_hello(struct cw_agent_conn *conn)
 /* ---- messages of admitted agents ---- */
 
 /*
- * Handles the first frame in conn->in. Returns 0, CW_FRAME_NEED_MORE, -EMSGSIZE, -EBADMSG or
- * -ENOMEM.
+ * Handles the first frame in conn->in. Returns 0 or a negative errno: -EMSGSIZE, -EBADMSG or
+ * -ENOMEM. Returns CW_FRAME_NEED_MORE if the frame is incomplete.
  */
 static int take_frame(struct cw_agent_conn *conn)
 {
@@ -491,7 +504,10 @@ static int take_frame(struct cw_agent_conn *conn)
 		return 0;
 	}
 	if (len < CW_FRAME_HEADER_BYTES + claimed)
-		/* Wait for the whole frame, so that we join its pieces only once. */
+		/*
+		 * Wait for the whole frame. Otherwise evbuffer_pullup() would copy its beginning
+		 * again at each read.
+		 */
 		return CW_FRAME_NEED_MORE;
 	data = evbuffer_pullup(conn->in, (ssize_t)(CW_FRAME_HEADER_BYTES + claimed));
 	if (!data)
@@ -500,14 +516,14 @@ static int take_frame(struct cw_agent_conn *conn)
 	if (r != 0)
 		return r;
 	r = cw_message_decode(payload, payload_len, &msg);
-	(void)evbuffer_drain(conn->in, used); /* used is at most its length */
+	(void)evbuffer_drain(conn->in, used); /* cannot fail: used is at most the length */
 	if (r < 0)
 		return r;
 	if (msg->type == CW_MSG_PYTHON_STACKS_REPLY && conn->awaited) {
 		if (--conn->awaited == 0)
 			conn->may_be_long = false;
 		config->on_message(conn, msg, config->user);
-	} else { /* no request was open, or the message is of a newer version */
+	} else { /* no request is open, or the message belongs to a newer version */
 		cw_agent_conn_bad_message(conn);
 	}
 	(void)cw_message_free(msg); /* always NULL */
@@ -557,7 +573,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	conn_enter(conn);
-	peek_hello(conn); /* we may be late, and the hello may have come */
+	peek_hello(conn); /* the hello may have come while the timer was late */
 	if (!conn->is_closed && conn->state == CONN_HELLO)
 		cw_agent_conn_refuse(conn, "no hello in time");
 	conn_leave(conn);
@@ -566,8 +582,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 /* ---- accepting ---- */
 
 /*
- * Makes a connection without buffers and events, because most of a flood ends before it needs them.
- * NULL: we turned the peer away.
+ * Makes a connection, still without buffers and events. Most connections of a flood end before they
+ * need these. Returns NULL if we have turned the peer away.
  */
 static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 {
@@ -593,7 +609,7 @@ static struct cw_agent_conn *conn_new(struct cw_agents *agents, int fd)
 	return conn;
 }
 
-/* Adds buffers and events. After -ENOMEM the connection is unusable. */
+/* Adds buffers and events. Returns 0 or -ENOMEM; the connection is then unusable. */
 static int conn_start(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;
@@ -615,7 +631,7 @@ static int conn_start(struct cw_agent_conn *conn)
 	return 0;
 }
 
-/* Puts conn into the lists. After -ENOMEM it is in no list. */
+/* Puts conn into the lists. Returns 0 or -ENOMEM; conn is then in no list. */
 static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 {
 	struct cw_agent_user *u = find_or_add_user(agents, conn->cred.uid);
@@ -624,7 +640,7 @@ static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 	if (!u)
 		return -ENOMEM;
 	HASH_FIND(hh, agents->silent, &conn->cred.pid, sizeof(conn->cred.pid), other);
-	u->connections++; /* first, because closing a user's last connection frees the user */
+	u->connections++; /* count first: closing the user's last connection would free u */
 	if (other)
 		cw_agent_conn_defer(other, "its process has made another connection");
 	HASH_ADD(hh, agents->silent, cred.pid, sizeof(conn->cred.pid), conn);
@@ -655,7 +671,7 @@ static void displace_one_for(struct cw_agent_conn *newcomer)
 	for (const struct cw_agent_user *u = newcomer->agents->users; u; u = u->hh.next)
 		if (u->strangers > most->strangers)
 			most = u;
-	youngest = most->stranger_list->prev_stranger; /* utlist: prev of the head is the tail */
+	youngest = most->stranger_list->prev_stranger; /* in utlist, prev of the head is the tail */
 	if (youngest->state != CONN_HELLO)
 		config->on_closed(youngest, config->user);
 	cw_agent_conn_defer(youngest, "too many connections, most of them this user's");
@@ -722,7 +738,7 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	struct cw_agents *agents = calloc(1, sizeof(*agents));
 
 	if (!agents) {
-		(void)close(config->listen_fd); /* we took it */
+		(void)close(config->listen_fd); /* it belongs to us, also on failure */
 		return -ENOMEM;
 	}
 	agents->config = *config;

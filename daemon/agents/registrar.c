@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A registration is in its user's queue, or in a probe, or judged. It ends in one of three ways.
- * The process enters the table and gets a welcome, we refuse it with a reason, or we defer it
- * without an answer.
+ * A registration is in one of three states: in its user's queue, with a probe child, or judged. It
+ * ends in one of three ways. The process enters the table and gets a welcome, or we refuse it with
+ * a reason, or we defer it (close the connection without an answer).
  */
 #include "daemon/agents/registrar.h"
 
@@ -22,27 +22,29 @@
 #include "loop/accept_pause.h"
 
 /*
- * Deadline for each agent. It is long enough to read a few thousand lines, and short compared with
- * the agent's patience.
+ * A probe child's deadline for each agent. A child can read a few thousand lines of maps in this
+ * time, and the agent is willing to wait much longer.
  */
 #define PROBE_TIMEOUT_MS 1500
-/* Concurrent children of one user while others wait. If two of them hang, six places are left. */
+/* Most children of one user while other users wait. If both of them hang, six places are left. */
 #define MAX_PROBES_PER_USER 2
-/* Concurrent children of one user while no other user waits. A newcomer still finds two places. */
+/* Most children of one user while no other user waits. A new user then still finds two places. */
 #define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
-/* Concurrent children of all users whose children we had to kill before. */
+/*
+ * Most children of all slow users together. A user is slow if we had to kill one of its children.
+ */
 #define MAX_PROBES_SLOW (CW_PROBE_MAX / 2)
 /*
- * A child may end this often before it gets to the agent, as on an overloaded machine. Then the
- * agent must reconnect.
+ * If children end this often before they check the agent, as on an overloaded machine, we defer the
+ * agent.
  */
 #define MAX_ATTEMPTS 4
 /*
- * The limit of one user's children that survived SIGKILL. At the limit we do not serve the user
- * until one of them ends.
+ * Most children of one user that survived SIGKILL. At the limit we serve the user again only when
+ * one of them has ended.
  */
 #define MAX_ABANDONED_PER_UID 2
-/* The kernel's limit of error numbers. */
+/* The largest error number that the kernel uses. */
 #define MAX_ERRNO 4096u
 
 /* Descriptors of a process besides its connection and its record; see CW_NODE_PROCESS_FDS. */
@@ -56,20 +58,21 @@ struct registration {
 	struct cw_agent_conn *conn;
 	size_t frame_len;
 	unsigned attempts;
-	struct cw_process *process; /* NULL until the probe has brought the record */
-	struct probe *probe;        /* NULL = queued */
-	unsigned agent;             /* its index in the probe */
-	UT_hash_handle hh;          /* by pid, while it is queued */
+	struct cw_process *process; /* NULL = the probe has not brought the record yet */
+	struct probe *probe;        /* the probe that checks it; NULL = queued */
+	unsigned agent;             /* index of the agent in the probe */
+	UT_hash_handle hh;          /* key: pid; in the table while it is queued */
 	pid_t pid;
-	struct registration *prev, *next; /* all registrations */
+	struct registration *prev, *next; /* neighbours in the list of all registrations */
 };
 
-/* A child that checks some agents of one user. */
+/* One child that checks some agents of one user. */
 struct probe {
 	struct cw_registrar *registrar;
 	struct cw_agent_probe *child;
 	uid_t uid;
-	struct registration *members[CW_PROBE_MAX_AGENTS]; /* NULL = judged, or disconnected */
+	/* NULL = already judged, or its connection has closed */
+	struct registration *members[CW_PROBE_MAX_AGENTS];
 	unsigned n;
 	struct probe *prev, *next;
 };
@@ -77,11 +80,12 @@ struct probe {
 struct cw_registrar {
 	struct cw_registrar_config config;
 	struct registration *open;
-	struct registration *by_pid; /* queued ones, at most one per process */
+	/* key: pid; the queued registrations, at most one per process */
+	struct registration *by_pid;
 	struct cw_agent_queue *queue;
 	struct probe *probes;
 	uint64_t total, unreadable, repeated, no_record;
-	int no_record_error; /* errno of the last agent without a record */
+	int no_record_error; /* errno of the last agent that could not make a record */
 };
 
 /* Frees the registration. The connection stays open. */
@@ -118,9 +122,9 @@ static void refuse(struct registration *reg, const char *reason)
 }
 
 /*
- * Queues reg. If the process already has a queued registration, reg takes its place. We then defer
- * the older one: its connection has gone, or the process makes very many. After -ENOMEM reg is not
- * queued.
+ * Queues reg. If another registration of this process is queued, reg takes its place and we defer
+ * the older one. Its connection has gone, or the process makes very many connections. Returns 0 or
+ * -ENOMEM; reg is then not queued.
  */
 static int wait_in_line(struct registration *reg, bool is_first)
 {
@@ -143,7 +147,10 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	return -ENOMEM;
 }
 
-/* Gives a known process its new connection, and its new record if it has made one. */
+/*
+ * Gives a known process its new connection. If the agent has made a new record, the process gets
+ * it, too.
+ */
 static void welcome_back(struct cw_registrar *r, struct registration *reg, struct cw_process *p)
 {
 	if (p->conn)
@@ -157,7 +164,10 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 	r->config.on_returned(p, r->config.user);
 }
 
-/* Returns 0, -EDQUOT, or another -errno for a reason that will pass. */
+/*
+ * Puts the process into the table. Returns 0, -EDQUOT (no place), or another -errno for a reason
+ * that will pass.
+ */
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {
 	const struct cw_registrar_config *config = &r->config;
@@ -188,8 +198,8 @@ static int enter_table(struct cw_registrar *r, struct registration *reg)
 }
 
 /*
- * True if the process has changed its user, by sudo or a set-user-ID program. The user that started
- * it must see nothing of its activity from now on.
+ * True if the process has changed its user, by sudo or a set-user-ID program. From now on, the user
+ * that started it must see nothing of its activity.
  */
 static bool is_other_users(const struct cw_process *known, const struct cw_process *now)
 {
@@ -220,7 +230,7 @@ static void complete(struct registration *reg)
 		cw_agent_conn_defer(conn, strerror(-err));
 }
 
-/* Judges the registration. Returns 0, or -errno; err then tells the agent what is wrong. */
+/* Checks the registration. Returns 0, or -errno with the text for the agent in err. */
 static int judge(struct registration *reg, const struct cw_agent_probe_result *result,
 		 struct cw_err *err)
 {
@@ -243,7 +253,7 @@ static void count_unreadable(struct registration *reg, const struct cw_err *err)
 {
 	uint64_t n = ++reg->registrar->unreadable;
 
-	/* Agents come back every minute, so we log only each power of two. */
+	/* Log only each power of two, because each agent reconnects every minute. */
 	if ((n & (n - 1)) == 0)
 		log_warn("rank process pid=%d is not watched: its record cannot be read: %s (%llu "
 			 "so far)",
@@ -251,8 +261,8 @@ static void count_unreadable(struct registration *reg, const struct cw_err *err)
 }
 
 /*
- * Queues the agent again. The child did not get to it: an earlier agent held the child up, or time
- * ran out.
+ * Queues the agent again, because the child ended before it checked the agent. An earlier agent
+ * held the child up, or time ran out.
  */
 static void try_again(struct registration *reg)
 {
@@ -294,7 +304,7 @@ static void on_result(unsigned agent, const struct cw_agent_probe_result *result
 	struct cw_err err;
 	int bad;
 
-	if (!reg) { /* the agent's connection has gone meanwhile */
+	if (!reg) { /* the agent's connection has closed since */
 		int fd = result->record_fd;
 
 		closep(&fd);
@@ -336,7 +346,7 @@ static void on_done(bool was_killed, void *user)
 	start_probes(r);
 }
 
-/* Makes a probe of the batch's agents that are still connected, and takes them out of the queue. */
+/* Takes the batch out of the queue. Makes a probe of its agents that are still connected. */
 static struct probe *make_probe(struct cw_registrar *r, struct cw_queue_position **positions,
 				unsigned n)
 {
@@ -385,7 +395,7 @@ static int start_child(struct probe *probe)
 	return cw_agent_probe_start(&request, &probe->child);
 }
 
-/* Ends the batch, and refuses or defers the members that are left. */
+/* Ends a batch whose child did not start. Refuses or defers its agents. */
 static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, bool is_refused)
 {
 	cw_agent_queue_done(r->queue, uid, false);
@@ -425,8 +435,8 @@ static void start_probes(struct cw_registrar *r)
 }
 
 /*
- * Counts and refuses an agent that could make no record. We can read nothing of its process, and
- * the agent does not come again.
+ * Counts and refuses an agent that could not make a record. Without a record we can read nothing
+ * about its process. The agent does not reconnect.
  */
 static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, int error)
 {
@@ -434,7 +444,7 @@ static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, i
 	uint64_t n = ++r->no_record;
 
 	r->no_record_error = error;
-	if ((n & (n - 1)) == 0) /* any process can send many such hellos */
+	if ((n & (n - 1)) == 0) /* log rarely, because any process can send many such hellos */
 		log_warn("rank process pid=%d uid=%u is not watched: its agent could make no "
 			 "flight record: %s (%llu so far)",
 			 (int)cred->pid, (unsigned)cred->uid, strerror(error),

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a hello into a process in the table: identity, record, quotas, the probe of the mapping,
- * and the return of a known process.
+ * Turns a hello into a process in the table. It handles identity, record, quotas, the probe of the
+ * mapping, and the return of a known process.
  *
- * Happy path: the hello waits for its user's turn (agent_queue.h). A probe child takes the
+ * Normal path: the hello waits until its user is next (agent_queue.h). A probe child takes the
  * descriptor and reports "a memfd, mapped". We build a struct cw_process from the kernel's facts,
- * enter it in the table, and send the welcome.
+ * put it into the table, and send the welcome.
  *
- * A process that we know already keeps its place, and we close its old connection. (The
- * connection broke, or the agent made a new record.) If it now runs as another user, we treat it
- * as a new process.
+ * A known process may connect again, because its connection broke or because its agent made a new
+ * record. The process then keeps its place, and we close its old connection. If the process now
+ * runs as another user, we treat it as a new process.
  *
  * Loop thread only; nothing blocks.
  */
@@ -26,58 +26,74 @@ struct cw_fork_server;
 struct cw_registrar;
 struct event_base;
 
-/* The reason that we send to an agent without a place. The agent retries later. */
+/*
+ * The reason that we send to an agent if there is no place for its process. The agent retries
+ * later.
+ */
 #define CW_OVER_QUOTA                                                                              \
 	"too many processes: this one is not watched for now, users share the places of a node"
 
 struct cw_registrar_config {
 	struct event_base *base;
 	struct cw_fork_server *forks; /* borrowed for life */
-	struct cw_process **table;    /* borrowed; entries are added and, for quotas, removed */
+	/* borrowed; we add entries and, for a quota, on_evict removes entries */
+	struct cw_process **table;
 	struct cw_process_quota quota;
-	/* A new process is in the table. If the callee returns -errno, we refuse the process. */
+	/*
+	 * Called when a new process is in the table. If the callee returns -errno, we refuse the
+	 * process.
+	 */
 	int (*on_registered)(struct cw_process *p, void *user);
 	/*
-	 * The callee removes and frees this process to make room. If it lives, we no longer watch
-	 * it.
+	 * Called when this process must make room for another. The callee removes and frees it. If
+	 * the process lives, we no longer watch it.
 	 */
 	void (*on_evict)(struct cw_process *p, void *user);
 	/*
-	 * A living process changed its user. The callee removes and frees all that we know of it.
+	 * Called when a living process has changed its user. The callee removes and frees all that
+	 * it knows about the process.
 	 */
 	void (*on_other_user)(struct cw_process *p, void *user);
-	/* The process got no place. We free it after this call. */
+	/* Called when there is no place for the process. We free it after this call. */
 	void (*on_over_quota)(struct cw_process *p, void *user);
-	/* A known process came back on a new connection. We have already closed its old one. */
+	/* Called when a known process has a new connection. We have already closed the old one. */
 	void (*on_returned)(struct cw_process *p, void *user);
-	/* True if we may now open a record of this user. Otherwise the agent must retry. */
+	/* Returns true if we may now open a record of this user. If false, the agent must retry. */
 	bool (*may_read)(uid_t uid, void *user);
-	/* Reports the cost of opening a record. cpu_ns is never negative. */
+	/* Reports the CPU time that opening a record took. cpu_ns is never negative. */
 	void (*on_read)(uid_t uid, int64_t cpu_ns, void *user);
 	void *user;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int cw_registrar_new(const struct cw_registrar_config *config, struct cw_registrar **ret);
-/* Drops open registrations. Call it before you free the agents. Takes NULL; returns NULL. */
+/* Drops open registrations. Call this before cw_agents_free(). Takes NULL; returns NULL. */
 struct cw_registrar *cw_registrar_free(struct cw_registrar *r);
 
-/* The function for cw_agents_config.on_hello. */
+/* Starts a registration. Use this function as cw_agents_config.on_hello. */
 void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 			const struct cw_msg_agent_hello *hello, size_t frame_len);
-/* Call it when the connection closed. False if it had no open registration. */
+/*
+ * Call this when the connection has closed. Returns false if the connection had no open
+ * registration.
+ */
 bool cw_registrar_forget(struct cw_registrar *r, struct cw_agent_conn *conn);
 
-/* Returns the number of records that we refused because this daemon cannot read their version. */
+/*
+ * Returns the number of records that we refused because of a version that this daemon cannot read.
+ */
 uint64_t cw_registrar_unreadable(const struct cw_registrar *r);
 /*
- * Returns the number of agents that failed to make a record. *ret_error is the errno of the last
- * one.
+ * Returns the number of agents that could not make a record. *ret_error is the errno of the last
+ * such agent.
  */
 uint64_t cw_registrar_no_record(const struct cw_registrar *r, int *ret_error);
 /* Returns the number of queued hellos. */
 uint32_t cw_registrar_waiting(const struct cw_registrar *r);
-/* Returns how often a child ended before it got to an agent, so that we checked the agent again. */
+/* Returns how often a child ended before it checked an agent, so that we queued the agent again. */
 uint64_t cw_registrar_repeated(const struct cw_registrar *r);
-/* Returns the number of completed registrations since the start, returns included. */
+/*
+ * Returns the number of completed registrations since the start. A process that returned counts
+ * each time.
+ */
 uint64_t cw_registrar_total(const struct cw_registrar *r);
