@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table has one row for each sample: its name, type, help, and the offset of its value in
- * struct cw_metrics. Both the text for Prometheus and the manual page come from this table.
+ * The table has one row per sample: its name, type, help, and the offset of its value in struct
+ * cw_metrics. We make both the text for Prometheus and the manual page from this table.
  */
 #include "daemon/metrics/metrics.h"
 
@@ -33,25 +33,26 @@ enum value_type {
 	VALUE_U64 = 0,
 	VALUE_U32,
 	VALUE_DOUBLE,
-	VALUE_SECONDS,      /* a double, in which less than a millisecond does not matter */
-	VALUE_VERSION,      /* the value is 1, and the label has the version */
-	VALUE_CLASSES,      /* an array with one sample for each class of verdicts */
-	VALUE_KINDS,        /* an array of struct cw_op_sums with one sample for each kind of op */
+	VALUE_SECONDS,      /* a double, printed with six decimals instead of three */
+	VALUE_VERSION,      /* no field: the value is always 1, and the label has the version */
+	VALUE_CLASSES,      /* an array of uint64_t, with one sample per verdict class */
+	VALUE_KINDS,        /* an array of struct cw_op_sums, with one sample per kind of op */
 	VALUE_KIND_SECONDS, /* like VALUE_KINDS, but the field is in nanoseconds */
-	VALUE_SIZED,        /* a struct cw_op_sized: a sample for each kind and size with calls */
-	VALUE_SIZED_CALLS,  /* the histogram of its calls */
-	VALUE_SIZED_DEVICE, /* the histogram of the device's time */
+	/* a struct cw_op_sized: one sample for each kind and size that has calls */
+	VALUE_SIZED,
+	VALUE_SIZED_CALLS,  /* like VALUE_SIZED, but the histogram of the calls */
+	VALUE_SIZED_DEVICE, /* like VALUE_SIZED, but the histogram of the device's time */
 	VALUE_HISTOGRAM,    /* a struct cw_lateness */
-	VALUE_FINDINGS,     /* an array with one metric for each kind of the extension */
+	VALUE_FINDINGS,     /* an array, with one metric per kind of finding of the extension */
 };
 
 struct metric {
 	const char *name;
 	const char *type; /* counter, gauge, histogram */
-	const char *help; /* NULL = a further sample of the metric of the row before */
+	const char *help; /* NULL = one more sample of the metric in the previous row */
 	uint32_t value;   /* enum value_type */
 	size_t offset;
-	const char *label, *label_value; /* NULL = none */
+	const char *label, *label_value; /* NULL = the sample has no label */
 };
 
 #define AT(field) offsetof(struct cw_metrics, field)
@@ -306,7 +307,9 @@ static const uint8_t kinds[] = {
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* Prints one sample for each kind. `at` is the field in the first of the sums. */
+/*
+ * Prints one sample per kind of op. at: the address of the field in the first element of the array.
+ */
 static void print_kinds(FILE *out, const char *name, const struct metric *row, const char *at)
 {
 	for (size_t i = 0; i < N_KINDS; i++) {
@@ -322,7 +325,8 @@ static void print_kinds(FILE *out, const char *name, const struct metric *row, c
 }
 
 /*
- * Prints collwatch_x_bucket{kind="…",size="…" without the closing brace, which the caller prints.
+ * Prints the name with labels, such as collwatch_x_bucket{kind="…",size="…". The caller prints the
+ * closing brace.
  */
 static void print_sized_name(FILE *out, const char *name, const char *suffix, unsigned kind,
 			     unsigned size)
@@ -359,7 +363,10 @@ static bool has_any(const uint64_t *counts)
 	return false;
 }
 
-/* Prints one kind and size. If it was never called, or never timed, we print no series. */
+/*
+ * Prints the samples of one kind and size. Prints nothing if this kind and size has no calls or,
+ * for device times, no timed calls.
+ */
 static void print_sized(FILE *out, const char *name, const struct metric *row, unsigned kind,
 			unsigned size, const struct cw_op_sized *s)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's metrics in Prometheus's text format. Names are fixed and listed in one table, from
- * which we also make collwatchd-metrics(7). No label grows with ranks, jobs or users: unbounded
- * data belongs into reports. The labels of ops are kind and size, at most CW_METRICS_OP_SERIES
- * series in all.
+ * The daemon's metrics in Prometheus's text format. One table lists the fixed names;
+ * collwatchd-metrics(7) comes from the same table. No label grows with ranks, jobs or users.
+ * Unbounded data belongs into reports. Metrics of ops have the labels kind and size, at most
+ * CW_METRICS_OP_SERIES series in all.
  *
- * Collecting reads counters of the parts; loop thread only, does not block.
+ * To collect means to read the counters of the daemon's parts. Loop thread only, does not block.
  */
 #pragma once
 
@@ -30,27 +30,29 @@
 #include "transport/transport.h"
 
 /*
- * Buckets for how late the loop ran. cw_lateness_ms has their upper bounds in milliseconds; the
- * last bucket has no bound.
+ * Number of buckets for the lateness of the loop's timer. cw_lateness_ms has their upper bounds in
+ * milliseconds; the last bucket has no bound.
  */
 #define CW_LATENESS_BUCKETS 7u
 extern const uint32_t cw_lateness_ms[CW_LATENESS_BUCKETS - 1];
 
 struct cw_lateness {
-	uint64_t counts[CW_LATENESS_BUCKETS]; /* not cumulative: each count is of one bucket */
+	uint64_t counts[CW_LATENESS_BUCKETS]; /* not cumulative: each count belongs to one bucket */
 	double sum_s;
 };
 
-/* Counts a timer that fired late_ns after its time. If it fired early, it counts as in time. */
+/*
+ * Counts one firing of the loop's timer. late_ns: how late it fired; a negative value counts as 0.
+ */
 void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
 
 /*
- * The limit of series: kinds of ops times sizes, each with two histograms and two counters of
- * bytes.
+ * Most series about ops. Each kind of op has CW_OP_SIZES sizes, and each of these has two
+ * histograms and two byte counters.
  */
 #define CW_METRICS_OP_SERIES (10u * CW_OP_SIZES * (2u * (CW_OP_BUCKETS + 2u) + 2u))
 
-/* The parts that the numbers come from; all are borrowed. */
+/* The parts of the daemon whose counters we read; all are borrowed. */
 struct cw_metrics_parts {
 	const struct cw_clock *clock;
 	const struct cw_fork_server *forks;
@@ -74,13 +76,14 @@ struct cw_metrics_parts {
 
 /* The values of all metrics at one moment. */
 struct cw_metrics {
-	const struct cw_extension *extension; /* names node.findings_total */
+	/* borrowed; it has the names for node.findings_total */
+	const struct cw_extension *extension;
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;
 	uint64_t is_shadow;
 	uint64_t reload_ok, reload_failures;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
-	double late_wait_s, late_share; /* of the rank that costs its job the most */
+	double late_wait_s, late_share; /* of the rank whose lateness costs its job the most time */
 	uint64_t processes_unconnected;
 	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;
@@ -100,7 +103,7 @@ struct cw_metrics {
 };
 
 void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics *ret);
-/* Prints all metrics. Pure. */
+/* Prints all metrics. Depends only on m. */
 void cw_metrics_print(const struct cw_metrics *m, FILE *out);
-/* Prints the names and their meaning as a section of a manual page, in scdoc. */
+/* Prints the names and their meanings in scdoc, as a section of a manual page. */
 void cw_metrics_print_scdoc(const struct cw_extension *extension, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the numbers of all parts at one moment. */
+/* Reads the counters of all parts at one moment. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 #include "common/log.h"
 #include "daemon/metrics/metrics.h"
 
-/* We read the daemon's own /proc files, which are short and never block. */
+/*
+ * Returns the daemon's resident memory. Its own /proc files are short, and reading them never
+ * blocks.
+ */
 static uint64_t rss_bytes(void)
 {
 	unsigned long size = 0, resident = 0;
@@ -33,7 +36,7 @@ static uint64_t count_fds(void)
 		n += entry->d_name[0] != '.';
 	if (dir)
 		(void)closedir(dir); /* harmless: we only read the directory */
-	return n ? n - 1 : 0;        /* do not count the descriptor of dir */
+	return n ? n - 1 : 0;        /* without the descriptor of dir itself */
 }
 
 static double seconds(const struct timeval *tv)
@@ -108,7 +111,8 @@ void cw_metrics_collect(const struct cw_metrics_parts *parts, struct cw_metrics 
 	ret->extension = parts->extension;
 	ret->start_time_s = (double)(cw_clock_wall_ns(parts->clock) - up_ns) / CW_NS_PER_S;
 	cw_fork_server_stats(parts->forks, &forks);
-	ret->cpu_s = cpu_seconds() + forks.cpu_s; /* children's time includes lost fork servers */
+	/* cpu_seconds() includes fork servers that have ended */
+	ret->cpu_s = cpu_seconds() + forks.cpu_s;
 	ret->fork_servers_lost = forks.lost;
 	ret->held_up_max_s = (double)parts->held_up_max_ns / CW_NS_PER_S;
 	ret->rss_bytes = rss_bytes();

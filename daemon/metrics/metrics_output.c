@@ -21,7 +21,7 @@
 
 #define IDLE_S 5
 #define MAX_HEADERS 8192
-#define TEMP_SUFFIX ".new" /* node_exporter reads only *.prom */
+#define TEMP_SUFFIX ".new" /* not .prom, because node_exporter reads all *.prom files */
 
 struct cw_metrics_output {
 	struct cw_metrics_output_config config;
@@ -29,10 +29,10 @@ struct cw_metrics_output {
 	struct cw_accept_pause *pause;
 	struct event *timer;
 	char *socket_path, *file_path, *temp_path;
-	bool has_failed; /* we log a failure once, until the output works again */
+	bool has_failed; /* true after the first failure is logged, until the output works again */
 };
 
-/* Returns the text in fresh memory; NULL = out of memory. */
+/* Returns the text of all metrics in new memory; NULL = out of memory. */
 static char *text_of(struct cw_metrics_output *o, size_t *ret_len)
 {
 	struct cw_metrics m;
@@ -105,9 +105,7 @@ static int open_socket(struct cw_metrics_output *o, struct cw_err *err)
 
 /* ---- the file ---- */
 
-/*
- * Writes the text to a file beside the real one and renames it, so that no reader sees half of it.
- */
+/* Writes the text to a temporary file and renames it. Readers therefore never see half of it. */
 static int write_file(struct cw_metrics_output *o)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -118,7 +116,8 @@ static int write_file(struct cw_metrics_output *o)
 	if (!text)
 		return -ENOMEM;
 	/*
-	 * Remove the file of a daemon that was killed, or of another program. We never write to it.
+	 * Remove an old temporary file. A killed daemon may have left it, or another program made
+	 * it. We never write to it.
 	 */
 	if (unlink(o->temp_path) < 0 && errno != ENOENT)
 		return -errno;
@@ -132,7 +131,7 @@ static int write_file(struct cw_metrics_output *o)
 			return -errno;
 		done += (size_t)n;
 	}
-	/* Other users have to read the file, so its mode does not depend on the umask. */
+	/* Set the mode despite the umask, because other users have to read the file. */
 	if (fchmod(fd, 0644) < 0 || rename(o->temp_path, o->file_path) < 0)
 		return -errno;
 	return 0;
@@ -163,7 +162,8 @@ static int open_file(struct cw_metrics_output *o, struct cw_err *err)
 	o->timer = event_new(o->config.base, -1, EV_PERSIST, on_timer, o);
 	if (!o->timer || event_add(o->timer, &period) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	event_active(o->timer, EV_TIMEOUT, 0); /* write the file at once, then on the timer */
+	/* write the file now, not only after the first interval */
+	event_active(o->timer, EV_TIMEOUT, 0);
 	return 0;
 }
 
@@ -197,8 +197,8 @@ struct cw_metrics_output *cw_metrics_output_free(struct cw_metrics_output *o)
 	if (o->http)
 		evhttp_free(o->http);
 	/*
-	 * Remove the files, because the numbers of a daemon that is gone are no facts. An error
-	 * means that a file is gone already.
+	 * Remove the files, because the numbers of an ended daemon would look current. An error
+	 * means that the file does not exist.
 	 */
 	if (o->socket_path)
 		(void)unlink(o->socket_path);
