@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each user has a token bucket. If an alert finds the bucket empty, we collect a brief of its
- * document. The first n_under_way of the collected items are under way in a folded alert. Later
- * arrivals wait for the next one.
+ * Each user has a token bucket. If the bucket is empty, we collect the alert: we keep a short entry
+ * of its document. When a folded alert is under way, it consists of the first n_under_way entries.
+ * Later entries wait for the next folded alert.
  */
 #include "daemon/alerts/alert_fold.h"
 
@@ -19,7 +19,10 @@
 #include "identity/quota.h"
 #include "report/json_util.h"
 
-/* MAX_JOBS jobs are counted in the document, and MAX_NAMED jobs are named in its sentence. */
+/*
+ * A folded alert counts up to MAX_JOBS jobs in its document, and names up to MAX_NAMED of them in
+ * its sentence.
+ */
 #define MAX_JOBS 32u
 #define MAX_NAMED 4u
 #define SENTENCE_BYTES 1024u
@@ -28,13 +31,14 @@ struct user {
 	uint32_t uid;
 	uint32_t tokens;
 	int64_t refilled_ns;
-	int64_t since_ns;      /* when the first item was collected; 0 = no item */
-	size_t n, n_under_way; /* the first n_under_way items are in the alert under way */
+	int64_t since_ns; /* when we collected the first item; 0 = no item */
+	/* the first n_under_way of the n items are in the folded alert under way */
+	size_t n, n_under_way;
 	json_t *items[CW_FOLD_MAX_PER_USER];
 	/* The id and the job of each item. */
 	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER];
-	json_t *first; /* the whole document of the first item */
-	json_t *doc;   /* the folded document; set while under way */
+	json_t *first; /* whole document of the first item, in case that it stays the only one */
+	json_t *doc;   /* the folded document; NULL = none is under way */
 	UT_hash_handle hh;
 };
 
@@ -62,7 +66,7 @@ void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_
 	f->every_ns = every_ns;
 }
 
-/* Drops the first n collected items of the user. */
+/* Drops the first n items of the user. */
 static void drop_items(struct cw_alert_fold *f, struct user *u, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -112,7 +116,7 @@ static struct user *find(const struct cw_alert_fold *f, uint32_t uid)
 	return u;
 }
 
-/* Drops users with a full bucket and no collected alert: they are like users never seen. */
+/* Forgets users with a full bucket and no collected alert. A new entry would be the same. */
 static void forget_idle(struct cw_alert_fold *f, int64_t now_ns)
 {
 	struct user *u, *tmp;
@@ -129,7 +133,7 @@ static struct user *get(struct cw_alert_fold *f, uint32_t uid, int64_t now_ns)
 	struct user *u = find(f, uid);
 
 	if (u) {
-		if (u->tokens > f->burst) /* the limit `burst` was lowered since */
+		if (u->tokens > f->burst) /* `burst` may have been lowered */
 			u->tokens = f->burst;
 		refill(f, u, now_ns);
 		return u;
@@ -175,7 +179,7 @@ static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 	return u->n < CW_FOLD_MAX_PER_USER && cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
-/* Returns the entry of one incident in the folded document. */
+/* Returns the entry that the folded document has for one incident. */
 static json_t *brief(const char *id, const json_t *doc)
 {
 	json_t *item = json_object();
@@ -217,7 +221,7 @@ enum cw_fold_answer cw_alert_fold_ask(struct cw_alert_fold *f, uint32_t uid, con
 	struct user *u = get(f, uid, now_ns);
 
 	if (!u)
-		return CW_FOLD_SEND; /* out of memory: we prefer one alert too many */
+		return CW_FOLD_SEND; /* out of memory: rather one alert too many than one too few */
 	if (is_collected(u, id))
 		return CW_FOLD_COLLECTED;
 	if (u->n || !u->tokens)
@@ -351,7 +355,7 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 	refill(f, u, now_ns);
 	if (u->n > 1 || !u->first) {
 		u->doc = fold_doc(f, u, now_ns, wall_ns);
-		if (!u->doc) { /* out of memory: retry at the next interval */
+		if (!u->doc) { /* out of memory: retry after one interval */
 			u->since_ns = now_ns;
 			return false;
 		}
@@ -362,8 +366,8 @@ bool cw_alert_fold_next(struct cw_alert_fold *f, int64_t now_ns, int64_t wall_ns
 }
 
 /*
- * Drops item i. Only the first item has its whole document. If a single item is left, it goes out
- * unfolded.
+ * Drops item i. If it is the first one, its whole document goes, too. A single remaining alert then
+ * goes out as a folded alert of one incident.
  */
 static void drop_item(struct cw_alert_fold *f, struct user *u, size_t i)
 {

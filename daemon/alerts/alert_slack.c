@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We limit each block to a number of bytes and cut it between two characters with an ellipsis. The
- * sum therefore stays below Slack's limit for every label.
+ * Each block has a limit in bytes. We cut longer text between two characters and add an ellipsis.
+ * The sum of the limits is below Slack's limit, whatever the labels are.
  */
 #include "daemon/alerts/alert_slack.h"
 
@@ -18,9 +18,10 @@
 #include "report/json_util.h"
 
 /*
- * Slack's limits: header 150 characters, section text 3,000, a field 2,000 and ten of them. Slack
- * refuses a message somewhere above 13,000 for all blocks (msg_blocks_too_long, slackapi/bolt-js
- * 2509), so our limits add up to far less. We count bytes, which are never fewer than characters.
+ * Our limits in bytes. Slack allows 150 characters in a header and 3,000 in a section. It allows
+ * ten fields of 2,000 characters. Slack refuses a message if all blocks together exceed some 13,000
+ * (msg_blocks_too_long, slackapi/bolt-js 2509), so our limits add up to far less. A text never has
+ * fewer bytes than characters.
  */
 #define MAX_HEADER 150
 #define MAX_SUMMARY 2000
@@ -28,16 +29,16 @@
 #define MAX_COMMAND 600
 #define MAX_STEP 1200
 #define MAX_TEXT 3000
-/* A folded alert lists this many incidents in a section of MAX_TEXT. */
+/* Most incidents that a folded alert lists, in one section of MAX_TEXT. */
 #define MAX_LISTED 10u
-/* We list at most this many culprits and count the others. The report has all of them. */
+/* Most culprits that we name. We count the others; the report has all of them. */
 #define MAX_CULPRITS 4u
 
 #define ELLIPSIS "…"
 
 struct text {
 	char *buf;
-	size_t len, limit; /* limit: includes the end marker and the final NUL */
+	size_t len, limit; /* limit: size of buf, with the ellipsis and the final NUL */
 	bool is_full;
 };
 
@@ -66,7 +67,10 @@ static void put(struct text *t, const char *piece)
 	put_raw(t, piece, strlen(piece));
 }
 
-/* Escapes mrkdwn. Slack requires it for &, < and >; the other characters would format text. */
+/*
+ * Appends the text, escaped for Slack's markup (mrkdwn). Slack requires this for &, < and >. The
+ * other escaped characters would format the text.
+ */
 static void put_escaped(struct text *t, const char *value)
 {
 	for (const char *p = value; *p;) {
@@ -104,7 +108,7 @@ static json_t *header(const char *before, const char *name)
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
 	put(&t, before);
-	/* A header is plain text: we escape nothing, and replace line breaks by spaces. */
+	/* Escape nothing, because a header is plain text. Replace line breaks by spaces. */
 	for (const char *p = name; *p;) {
 		size_t n = strnlen(p, utf8_bytes((unsigned char)*p));
 
@@ -164,7 +168,10 @@ static json_t *field(const char *title, const char *value, const char *more)
 	return text_block("mrkdwn", buf);
 }
 
-/* Slack formats the date in the reader's time zone. The last part of the field is the fallback. */
+/*
+ * Returns a field with a time. Slack shows it in the reader's time zone. The text after '|' is for
+ * clients that cannot do this.
+ */
 static json_t *time_field(const char *title, const char *wall)
 {
 	int64_t at_ns = cw_wall_parse(wall);
@@ -212,7 +219,10 @@ static json_t *summary(const json_t *incident)
 	return section(buf);
 }
 
-/* Returns the block with the first step, so that the paged reader need not look it up. */
+/*
+ * Returns a block with the first step of the advice. The reader then need not open the report for
+ * it.
+ */
 static json_t *first_step(const json_t *incident)
 {
 	char buf[MAX_STEP];
@@ -234,7 +244,7 @@ static json_t *first_step(const json_t *incident)
 	return section(buf);
 }
 
-/* Returns the block with the command to type and the node to type it on. */
+/* Returns a block with the next command, and the node to run it on. */
 static json_t *command(const json_t *incident)
 {
 	char buf[MAX_COMMAND];
@@ -255,7 +265,9 @@ static void put_job_and_summary(struct text *t, const json_t *doc)
 	put_escaped(t, cw_json_str(doc, "summary", "?"));
 }
 
-/* Builds the message. Slack shows its "text" in the notification. Takes blocks. */
+/*
+ * Builds the message. Slack shows its "text" in the notification. Consumes the reference to blocks.
+ */
 static json_t *message(const json_t *doc, json_t *blocks)
 {
 	char buf[MAX_TEXT];
@@ -295,7 +307,7 @@ json_t *cw_alert_slack_postmortem(const json_t *postmortem)
 				 summary(postmortem), command(postmortem)));
 }
 
-/* Returns one line for each of the first incidents. The report has all of them. */
+/* Returns a block with one line for each of the first incidents. The report has all of them. */
 static json_t *folded_incidents(const json_t *folded)
 {
 	const json_t *list = json_object_get(folded, "incidents"), *one;

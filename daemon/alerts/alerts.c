@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An alert takes four steps. We decide whether to suppress it, and skip it if it was sent before.
- * We fold it with others or leave it alone. Then we sync its bundles and post it. A word beside its
- * id says how the alert was settled. Every function here reads this word first. An alert that is
- * neither posted nor settled is found in the store and tried again.
+ * We send it alone, or fold it with others. Then we sync its bundles to disk. At last we post it.
+ * The store keeps one word beside each id that says how its alert was settled: sent, folded,
+ * suppressed or over. Every function here reads this word first. If an alert is neither posted nor
+ * settled, we find it in the store and try again.
  */
 #include "daemon/alerts/alerts.h"
 
@@ -31,28 +32,29 @@
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
-/* The file of ids has this word for an alert that went out in a folded alert. */
+/* The word in the store for an alert that went out in a folded alert. */
 #define FOLDED "folded"
 /*
- * The keys of notices end in these, so that a receiver of both kinds does not mistake one for the
- * other.
+ * Suffixes of the keys of notices. Without a suffix, a receiver of both kinds would take a notice
+ * and an alert of one incident for the same message.
  */
 #define NOTICE_KEY "-notice"
 #define OVER_KEY "-over"
 /*
- * Each learnt alert is a disk write. If more jobs hang at once, receivers can still compare the
+ * We note at most LEARN_MAX alerts of other nodes per LEARN_EVERY_NS, because each note is a disk
+ * write. If more jobs hang at once, an alert may be sent twice. The receiver can then compare the
  * keys.
  */
 #define LEARN_MAX 16u
 #define LEARN_EVERY_NS (10 * CW_NS_PER_S)
 
-/* A message that is due and waits until its bundles are on disk. */
+/* A message that waits until its bundles are on disk. */
 struct outgoing {
 	struct outgoing *next, *prev;
 	struct cw_alerts *owner;
 	uint32_t uid;
 	bool is_notice;
-	bool is_displaced; /* another user got its place: do not post it */
+	bool is_displaced; /* another user's message took its place, so we do not post it */
 	char *id, *text, *key;
 	cw_webhook_render_fn render;
 	cw_webhook_fn fn;
@@ -62,14 +64,14 @@ struct cw_alerts {
 	struct cw_alerts_config config;
 	struct cw_bundle_sync *sync;
 	struct outgoing *outgoing;
-	struct cw_webhook *webhook; /* NULL = none configured */
-	struct cw_webhook *notices; /* the webhook of notices; NULL = none configured */
+	struct cw_webhook *webhook; /* the webhook of alerts; NULL = none is configured */
+	struct cw_webhook *notices; /* the webhook of notices; NULL = none is configured */
 	bool is_shadow, is_slack, wants_notices, wants_postmortems;
 	struct cw_alert_fold *fold;
-	uint32_t learners[LEARN_MAX]; /* users of the alerts learnt since learn_ns */
+	uint32_t learners[LEARN_MAX]; /* uids of the alerts that we noted since learn_ns */
 	unsigned learned;
 	int64_t learn_ns;
-	struct cw_webhook_stats past; /* totals of replaced webhooks */
+	struct cw_webhook_stats past; /* sums over webhooks that a reload has replaced */
 	struct cw_alerts_stats stats;
 };
 
@@ -109,8 +111,8 @@ static bool is_new(struct cw_alerts *a, const json_t *head)
 }
 
 /*
- * Writes the first bundle of an id. The ops and tensors of a job keep changing, but the bundle
- * keeps those of its first write.
+ * Writes the first bundle of an id. The ops and tensors of a job keep changing, so later writes
+ * keep those of the first.
  */
 static int put_new(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
@@ -138,8 +140,8 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 }
 
 /*
- * Returns the word that the alert was settled with, or NULL if it is not settled. An incident that
- * was over and is open again has paged no human, so it counts as not settled.
+ * Returns the word for how the alert was settled; NULL = it is not settled. An incident that was
+ * over and is open again counts as not settled, because no alert went out for it.
  */
 static const char *settled(const struct cw_alerts *a, const struct cw_incident_due *due)
 {
@@ -163,8 +165,7 @@ bool cw_alerts_was_sent_here(const struct cw_alerts *a, const struct cw_incident
 }
 
 /*
- * Returns the static string for a word that we read from the disk, or NULL if it is no reason to
- * suppress.
+ * Returns the static string for a word from the disk; NULL = the word is no reason for suppressing.
  */
 static const char *decided_before(const char *how)
 {
@@ -219,8 +220,9 @@ static void on_posted(uint32_t uid, const char *id, bool delivered, long status,
 	else
 		cw_alert_fold_refund(a->fold, uid);
 	/*
-	 * A server that is away may come back at any time, so we start over about every minute. A
-	 * server that refuses will refuse again, so its retry comes after five minutes.
+	 * Choose the time of the next try. If the server did not answer, it may come back at any
+	 * time, so we start again after about a minute. If the server refused the alert, it will
+	 * refuse it again, so we start again after five minutes.
 	 */
 	if (!delivered && (status == 0 || status >= 500))
 		cw_store_resend_soon(a->config.store);
@@ -259,8 +261,8 @@ static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
 }
 
 /*
- * Posts a message whose bundles are synced. If the webhook cannot take it now, it fails as if the
- * server had refused it.
+ * Posts a message whose bundles are synced. If the webhook has no room, we treat this like a
+ * refusal by the server.
  */
 static void on_synced(bool is_on_disk, void *user)
 {
@@ -293,7 +295,7 @@ static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
 	return text;
 }
 
-/* How a message goes out: the suffix of its key and its callbacks. */
+/* The way of posting one kind of message: the suffix of its key and its callbacks. */
 struct way {
 	const char *suffix;
 	cw_webhook_render_fn render;
@@ -330,9 +332,10 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 }
 
 /*
- * Makes room for a message of uid. A slow disk takes two seconds for a bundle. Meanwhile the
- * alerts, notices and post-mortems of one user must not take all places. A displaced message fails
- * as if the server had refused it. It fails when its bundle is synced, not from inside this call.
+ * Makes room for one more message of uid. On a slow disk, a sync takes two seconds per bundle.
+ * Meanwhile the messages of one user must not take all places. If another user's message has to
+ * give up its place, we treat it like one that the server refused. This happens when its bundle is
+ * synced, not inside this call.
  */
 static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
@@ -345,8 +348,8 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 		if (o->is_displaced)
 			continue;
 		if (n == WEBHOOK_PENDING)
-			return false; /* folded alerts go out beside these places */
-		/* The list is in order of arrival: later entries are younger. */
+			return false; /* folded alerts are in the list, too, and have no limit */
+		/* The list is in order of arrival, so the index serves as the time. */
 		charges[n] = (struct cw_quota_charge){ .uid = o->uid,
 						       .since_ns = (int64_t)n,
 						       .holder = o };
@@ -364,17 +367,14 @@ static bool make_room(const struct cw_alerts *a, uint32_t uid)
 	}
 }
 
-/* ---- the text of an attempt ---- */
+/* ---- rendering the text of an attempt ---- */
 
-/* Extracts the incident's own id from a key. False if the key is not ours. */
+/* Extracts the incident's id from the key of a message. Returns false if the key is too long. */
 static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 {
 	size_t len = strcspn(key, "-");
 
-	/*
-	 * Ids of other versions may contain a hyphen. If we find no suffix of ours, the whole key
-	 * is the id.
-	 */
+	/* Ids of other versions may contain a hyphen. Cut only our own suffixes off. */
 	if (strcmp(key + len, NOTICE_KEY) != 0 && strcmp(key + len, OVER_KEY) != 0)
 		len = strlen(key);
 	if (len > CW_INCIDENT_ID_MAX)
@@ -384,7 +384,10 @@ static bool id_of_key(const char *key, char id[CW_INCIDENT_ID_MAX + 1])
 	return true;
 }
 
-/* Returns the incident as its bundle has it now; NULL = no readable bundle. New reference. */
+/*
+ * Returns the incident from its current bundle, a new reference; NULL = there is no readable
+ * bundle.
+ */
 static json_t *incident_now(const struct cw_alerts *a, uint32_t uid, const char *id)
 {
 	const char *job = cw_store_job(a->config.store, uid, id);
@@ -409,7 +412,8 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
 	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
 
-	(void)ret_is_withdrawn; /* a notice wakes no human, so it goes out in either tense */
+	/* a notice is never withdrawn, because the past tense is fine for it */
+	(void)ret_is_withdrawn;
 	json_decref(doc);
 	return text;
 }
@@ -423,7 +427,10 @@ static void on_over_posted(uint32_t uid, const char *key, bool delivered, long s
 			 (int)strcspn(key, "-"), key, status);
 }
 
-/* Reports an ended incident once per id. False if we cannot do it now; the spool retries. */
+/*
+ * Posts the notice of an ended incident, once per id. Returns false if this is not possible now;
+ * the spool then tries again.
+ */
 static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
 	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
@@ -460,7 +467,7 @@ static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
-		(void)post_over(a, &due, doc); /* if this fails, the spool retries */
+		(void)post_over(a, &due, doc); /* if this fails, the spool tries again */
 		cw_alert_fold_refund(a->fold, uid);
 		*ret_is_withdrawn = true;
 	} else if (doc && !cw_incident_doc_is_notice(doc)) {
@@ -475,7 +482,7 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 	static const struct way way = { .suffix = "", .render = render_alert, .fn = on_posted };
 	int r;
 
-	if (!a->webhook) { /* the alert is in the journal */
+	if (!a->webhook) { /* no webhook: the alert is only in the journal */
 		settle(a, due->uid, due->id, "");
 		return 0;
 	}
@@ -501,8 +508,8 @@ int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_
 }
 
 /*
- * We announce a delivered post-mortem to other daemons like an alert, so that they do not post it
- * again.
+ * Handles a delivered post-mortem. We announce it to the other daemons like an alert, so that they
+ * do not post it again.
  */
 static void on_postmortem_posted(uint32_t uid, const char *id, bool delivered, long status,
 				 void *user)
@@ -581,8 +588,8 @@ int cw_alerts_update_incident(struct cw_alerts *a, json_t *incident)
 }
 
 /*
- * True if we may note a learnt alert of uid. Users share the limit, because each note is a disk
- * write.
+ * True if we may note an alert of uid that another node has sent. All users share a limit, because
+ * each note is a disk write.
  */
 static bool may_learn(struct cw_alerts *a, uint32_t uid, int64_t now)
 {
@@ -635,7 +642,7 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
 				 "they may go out again",
 				 id, strerror(-r));
-		/* The other nodes note at most LEARN_MAX alerts. */
+		/* Announce at most LEARN_MAX alerts, because the other nodes note no more. */
 		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
 			const struct cw_incident_due due = { .id = folded.ids[i],
 							     .uid = uid,
@@ -651,7 +658,10 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
 }
 
-/* True if a collected incident is over. It then leaves the fold, and the spool sends its notice. */
+/*
+ * True if a collected incident is over. We then take it out of the folded alert, and the spool
+ * sends its notice.
+ */
 static bool is_over(uint32_t uid, const char *id, void *user)
 {
 	const struct cw_alerts *a = user;
@@ -660,15 +670,15 @@ static bool is_over(uint32_t uid, const char *id, void *user)
 }
 
 /*
- * Renders a folded alert. If one of its incidents is over, we withdraw the alert and collect the
- * others anew.
+ * Renders a folded alert. If one of its incidents is over, we withdraw the folded alert and collect
+ * the others again.
  */
 static char *render_folded(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
 {
 	struct cw_alerts *a = user;
 	struct cw_folded folded;
 
-	(void)id; /* the id of the first incident */
+	(void)id; /* it is the id of the first incident, which we do not need */
 	if (!cw_alert_fold_under_way(a->fold, uid, &folded))
 		return NULL;
 	for (size_t i = 0; i < folded.n && !*ret_is_withdrawn; i++)
@@ -694,7 +704,7 @@ static void post_folded(struct cw_alerts *a)
 	}
 }
 
-/* Retries one alert of an ended job. While a job lives, its incident retries the alert itself. */
+/* Retries one alert of an ended job. While a job runs, its incident retries its alert itself. */
 static void resend_one(struct cw_alerts *a)
 {
 	json_t *doc = cw_store_next_unsent(a->config.store);
@@ -704,7 +714,7 @@ static void resend_one(struct cw_alerts *a)
 		.job = json_string_value(json_object_get(doc, "job")),
 	};
 
-	/* An incident that stayed a notice was never meant for the webhook. */
+	/* An incident that stayed a notice never goes to the webhook. */
 	if (due.id && !cw_incident_doc_is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for its turn", due.id);
 	json_decref(doc);
@@ -770,7 +780,10 @@ static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webho
 	to->pending = of.pending;
 }
 
-/* False if one of them has a header file: the file may hold another token under the same name. */
+/*
+ * True if both configurations have the same webhook. Returns false if one of them has a header
+ * file, because its content may have changed.
+ */
 static bool same_webhook(const struct cw_config *a, const struct cw_config *b)
 {
 	return !strcmp(a->webhook_url, b->webhook_url) && !*a->webhook_header_file &&
@@ -811,7 +824,8 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 		drop_outgoing(a, false);
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
-		cw_alert_fold_clear(a->fold); /* incidents and the spool ask again */
+		/* incidents and the spool will ask about each alert again */
+		cw_alert_fold_clear(a->fold);
 		a->webhook = webhook;
 		cw_store_resend_soon(a->config.store);
 	}

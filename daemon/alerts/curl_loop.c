@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curl names the descriptors and the timeout that it waits for. Each becomes a libevent event that
- * reports back to curl. We collect finished transfers after each call into curl, never inside
+ * curl tells us which descriptors and which timeout it waits for. We make each of them a libevent
+ * event, which calls curl. Finished transfers are collected after each call into curl, never inside
  * curl's own callbacks.
  *
- * All of curl's memory is secret: its buffers hold whole requests, with the URL and the headers.
+ * All memory of curl comes from transport/secret.h, because its buffers hold whole requests with
+ * the URL and the headers.
  */
 #include "daemon/alerts/curl_loop.h"
 
@@ -19,9 +20,12 @@
 #include "common/log.h"
 #include "transport/secret.h"
 
-/* If the process runs out of descriptors, we close kept_fd so that a transfer can use its place. */
+/*
+ * One multi handle and its events. kept_fd is a spare descriptor. If the process runs out of
+ * descriptors, we close it, and a transfer can use its place.
+ */
 struct cw_curl_loop {
-	int kept_fd; /* -1 = a transfer uses the place */
+	int kept_fd; /* -1 = closed, because a transfer needs the place */
 	struct event_base *base;
 	CURLM *multi;
 	struct event *timer;
@@ -35,13 +39,13 @@ static void collect(struct cw_curl_loop *loop)
 	int left;
 
 	while ((msg = curl_multi_info_read(loop->multi, &left))) {
-		/* curl frees the message when its handle is removed. */
+		/* Read the message first, because removing the handle frees it. */
 		CURL *easy = msg->easy_handle;
 		CURLcode result = msg->data.result;
 
 		if (msg->msg != CURLMSG_DONE)
 			continue;
-		/* Cannot fail: the handle is in the list. */
+		/* Cannot fail: the handle belongs to this multi handle. */
 		(void)curl_multi_remove_handle(loop->multi, easy);
 		loop->fn(easy, result, loop->user);
 	}
@@ -54,7 +58,7 @@ static void on_socket_ready(evutil_socket_t fd, short what, void *arg)
 		(what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
 	int running;
 
-	/* Each transfer reports its own error. */
+	/* Ignore the result, because each transfer reports its own error. */
 	(void)curl_multi_socket_action(loop->multi, fd, flags, &running);
 	collect(loop);
 }
@@ -69,8 +73,8 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * curl calls it to watch a descriptor. socket_data is our event for the descriptor, NULL the first
- * time.
+ * Called by curl when it wants to watch a descriptor, or no longer. socket_data is our event for
+ * the descriptor; NULL = there is none yet.
  */
 static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *socket_data)
 {
@@ -92,13 +96,14 @@ static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *so
 			ev = NULL;
 		}
 	}
-	(void)curl_multi_assign(loop->multi, fd, ev); /* fails only for sockets that curl forgot */
+	/* fails only for a socket that curl has forgotten */
+	(void)curl_multi_assign(loop->multi, fd, ev);
 	return 0;
 }
 
 /*
- * curl asks for a call in timeout_ms; -1 = cancel. We use a timer because a direct call would
- * recurse.
+ * Called by curl when it wants a call after timeout_ms; -1 = no call. We always use a timer,
+ * because a direct call would recurse into curl.
  */
 static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 {
@@ -113,7 +118,7 @@ static int on_want_timer(CURLM *multi, long timeout_ms, void *user)
 static void keep_descriptor(struct cw_curl_loop *loop)
 {
 	if (loop->kept_fd < 0)
-		/* If this fails, the next call retries. */
+		/* If this fails, a later call tries again. */
 		loop->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -154,7 +159,7 @@ struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop)
 		return NULL;
 	if (loop->multi)
 		(void)curl_multi_cleanup(
-			loop->multi); /* calls on_watch(REMOVE) for kept-alive connections */
+			loop->multi); /* calls on_watch(REMOVE) for idle connections */
 	if (loop->timer)
 		event_free(loop->timer);
 	curl_global_cleanup();
@@ -200,6 +205,6 @@ int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy)
 
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy)
 {
-	/* Harmless if the handle was never added. */
+	/* Fails if the handle was never added, which does no harm. */
 	(void)curl_multi_remove_handle(loop->multi, easy);
 }

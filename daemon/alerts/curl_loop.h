@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs libcurl's multi socket interface on a libevent loop: it watches the descriptors and the
- * timeout that curl asks for. It has no knowledge of alerts or retries.
+ * Runs libcurl's multi socket interface on a libevent loop. It watches the descriptors and the
+ * timeout that curl requests. It knows nothing about alerts or retries.
  *
  * Loop thread only; never blocks.
  */
@@ -12,16 +12,19 @@
 struct event_base;
 struct cw_curl_loop;
 
-/* A transfer has ended. The handle easy has left the multi handle and belongs to the callee. */
+/*
+ * Called when a transfer has ended. The callee now owns the handle easy, which is no longer in the
+ * multi handle.
+ */
 typedef void (*cw_curl_done_fn)(CURL *easy, CURLcode result, void *user);
 
-/* 0, -ENOMEM or -EIO (curl cannot start). */
+/* Returns 0, -ENOMEM, or -EIO if curl cannot start. */
 int cw_curl_loop_new(struct event_base *base, cw_curl_done_fn fn, void *user,
 		     struct cw_curl_loop **ret);
-/* All transfers must have been removed. Takes NULL; returns NULL. */
+/* The caller must have removed all transfers. Takes NULL; returns NULL. */
 struct cw_curl_loop *cw_curl_loop_free(struct cw_curl_loop *loop);
 
-/* Starts a transfer. 0 or -EIO. */
+/* Starts a transfer. Returns 0 or -EIO. */
 int cw_curl_loop_add(struct cw_curl_loop *loop, CURL *easy);
 /* Abandons a transfer. fn is not called. */
 void cw_curl_loop_remove(struct cw_curl_loop *loop, CURL *easy);

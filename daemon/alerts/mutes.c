@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file has the mutes of this node. Mutes of other nodes live in memory for as long as digests
- * report them. If a job has several mutes, the longest counts. For each change we write a whole new
- * file and rename it. If this fails, we retry later.
+ * The file has the mutes of this node. Mutes of other nodes exist only in memory, as long as
+ * digests report them. If a job has several mutes, the longest counts. For each change we write a
+ * whole new file and rename it. If this fails, we try again later.
  */
 #include "daemon/alerts/mutes.h"
 
@@ -22,22 +22,22 @@
 
 #define FILE_NAME "mutes"
 #define TEMP_NAME ".mutes.new"
-/* The limit of a job label in messages. */
+/* Longest label of a job that fits into messages. */
 #define MAX_LABEL 1024
 
 struct mute {
 	struct mute *next, *prev;
-	char *node; /* NULL = this node */
+	char *node; /* the node that reported the mute; NULL = this node */
 	char *label;
 	uint32_t uid;
 	int64_t until_wall_ns;
-	int64_t last_seen_ns; /* awake time of the last report; for remote mutes only */
+	int64_t last_seen_ns; /* awake time of the last report; only for mutes of other nodes */
 };
 
 struct cw_mutes {
 	char *dir;
-	int dir_fd;    /* -1 = the directory is not available yet */
-	bool is_dirty; /* the file lacks a change */
+	int dir_fd;    /* -1 = we could not open the directory yet */
+	bool is_dirty; /* the file lacks at least one change */
 	const struct cw_clock *clock;
 	struct mute *list;
 	uint64_t refused, unconfirmed;
@@ -74,7 +74,10 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 	return NULL;
 }
 
-/* Makes room for a mute of uid. False if all places are taken and no mute may be displaced. */
+/*
+ * Makes room for one more mute of uid. Returns false if all places are taken and the quotas protect
+ * all of them.
+ */
 static bool make_room(struct cw_mutes *m, uint32_t uid)
 {
 	static struct cw_quota_charge charges[CW_MUTES_MAX];
@@ -83,7 +86,7 @@ static bool make_room(struct cw_mutes *m, uint32_t uid)
 	size_t n = 0;
 
 	DL_FOREACH (m->list, mute) {
-		/* The list is in order of arrival, so n serves as the time. */
+		/* The list is in order of arrival, so the index serves as the time. */
 		charges[n] = (struct cw_quota_charge){ .uid = mute->uid,
 						       .since_ns = (int64_t)n,
 						       .holder = mute };
@@ -109,7 +112,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	unsigned same = 0;
 	struct mute *mute;
 
-	/* A limit per node keeps a node's reports from taking the places of other nodes. */
+	/* Limit each other node, so that its reports cannot take the places of the rest. */
 	DL_FOREACH (m->list, mute) {
 		if (node)
 			same += mute->node && !strcmp(mute->node, node);
@@ -137,7 +140,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	return 0;
 }
 
-/* ---- the file: each line is "uid until_wall_ns label"; the label ends with the line ---- */
+/* ---- the file: one line per mute, "uid until_wall_ns label" ---- */
 
 static void load(struct cw_mutes *m, FILE *file)
 {
@@ -184,15 +187,15 @@ static int save(struct cw_mutes *m)
 	if (r == 0 && renameat(m->dir_fd, TEMP_NAME, m->dir_fd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0 && fd >= 0)
-		/* The next save replaces the file anyway. */
+		/* If this fails, the next save replaces the file. */
 		(void)unlinkat(m->dir_fd, TEMP_NAME, 0);
 	m->is_dirty = r < 0;
 	return r;
 }
 
 /*
- * Opens the directory and loads the file. Mutes set in the meantime stay: they are newer than the
- * file.
+ * Opens the directory and loads the file. Mutes that were set before this stay, because they are
+ * newer than the file.
  */
 static void attach(struct cw_mutes *m)
 {
@@ -236,7 +239,7 @@ void cw_mutes_retry(struct cw_mutes *m)
 	if (m->dir_fd < 0)
 		attach(m);
 	if (m->is_dirty && m->dir_fd >= 0)
-		(void)save(m); /* if this fails, we retry later */
+		(void)save(m); /* if this fails, the next call tries again */
 }
 
 struct cw_mutes *cw_mutes_close(struct cw_mutes *m)
@@ -277,8 +280,8 @@ int cw_mutes_unset(struct cw_mutes *m, uint32_t uid, const char *label)
 	if (!find(m, NULL, uid, label))
 		return -ENOENT;
 	/*
-	 * Forget earlier reports of other nodes. A node that still mutes the job repeats it within
-	 * 1 s.
+	 * Forget the mutes that other nodes reported, too. If a node still mutes the job, it
+	 * reports this again within 1 s.
 	 */
 	DL_FOREACH_SAFE (m->list, mute, tmp)
 		if (mute->uid == uid && !strcmp(mute->label, label))
@@ -299,7 +302,7 @@ void cw_mutes_merge_remote(struct cw_mutes *m, const char *node, uint32_t uid, c
 	if (!mute) {
 		drop_old(m);
 		if (add(m, node, uid, label, &mute) < 0)
-			return; /* over the limit: the job is not muted */
+			return; /* over a limit: we do not mute the job */
 		log_notice("job=%s uid=%" PRIu32 ": muted on %s", label, uid, node);
 	}
 	mute->until_wall_ns = until_wall_ns;
@@ -317,7 +320,7 @@ int64_t cw_mutes_own_until(struct cw_mutes *m, uint32_t uid, const char *label)
 	return mute ? mute->until_wall_ns : 0;
 }
 
-/* Returns the mute that lasts longest. */
+/* Returns the job's mute that ends last; NULL = the job is not muted. */
 static const struct mute *longest(struct cw_mutes *m, uint32_t uid, const char *label)
 {
 	const struct mute *mute, *best = NULL;

@@ -11,7 +11,7 @@
 #include "common/parse.h"
 
 #define SEPARATORS ", \t"
-/* The longest address with its prefix length. A longer entry of no_proxy is a name. */
+/* Size of the longest address with a prefix length. A longer entry of no_proxy is a name. */
 #define NETWORK_MAX (INET6_ADDRSTRLEN + sizeof("/128"))
 
 struct number {
@@ -59,7 +59,7 @@ static bool is_in_network(const struct number *host, const char *entry, size_t l
 	       (!rest || (network.bytes[whole] ^ host->bytes[whole]) >> (8 - rest) == 0);
 }
 
-/* True for the domain itself and for every name under it. */
+/* True if the host is the domain `entry`, or a name inside this domain. */
 static bool is_in_domain(const char *host, size_t host_len, const char *entry, size_t len)
 {
 	if (len && entry[len - 1] == '.')
@@ -91,7 +91,7 @@ bool cw_proxy_is_bypassed(const char *no_proxy, const char *host)
 	return false;
 }
 
-/* Returns the variable, or NULL if it is unset or empty: curl treats both alike. */
+/* Returns the value of the variable; NULL = unset or empty. curl treats both alike. */
 static const char *variable(const char *name)
 {
 	const char *value = getenv(name);

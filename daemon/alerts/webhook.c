@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each cw_webhook_post() makes one struct alert. Its timer runs until the next attempt. The alert
- * then waits for the addresses of the hosts (needs_addresses), and after that its transfer is under
- * way (easy != NULL). Each attempt resolves the names anew; attempts that begin meanwhile share the
- * look-up, so at most one child runs. Otherwise alerts do not wait for each other. curl limits
- * nothing, but max_pending does.
+ * then waits for the addresses of the hosts (needs_addresses). After that its transfer is under way
+ * (easy != NULL). Each attempt resolves the names anew. If several alerts start an attempt
+ * together, they share one look-up, so at most one child runs. Alerts do not wait for each other in
+ * any other way. max_pending limits their number.
  *
- * The URL may hold a secret (chat services put their token into the path), so no message carries
- * more of it than the host. URL and headers lie in memory that children do not see
- * (transport/secret.h), and so do libcurl's copies. We use HTTP/1.1, because libnghttp2 would keep
- * copies of its own.
+ * The URL may hold a secret, because chat services put their token into the path. Our messages
+ * therefore quote only its host. URL and headers, and libcurl's copies of them, are in memory that
+ * children do not see (transport/secret.h). We use HTTP/1.1, because libnghttp2 would make further
+ * copies elsewhere.
  */
 #include "daemon/alerts/webhook.h"
 
@@ -33,13 +33,16 @@
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
-/* We keep the beginning of the answer. If the server never stops sending, we cut it off here. */
+/*
+ * Longest answer that we read; we keep only its beginning. If the server sends more, we end the
+ * transfer.
+ */
 #define MAX_RESPONSE_BYTES (64u << 10)
-/* The journal gets this much of the answer of a server that refuses. */
+/* Most bytes of a refusing server's answer that we log. */
 #define MAX_REASON_BYTES 200u
 /*
- * Shorter pieces of the URL and the headers are not secrets: an answer may contain such words
- * anyway.
+ * Shorter parts of the URL and the headers are not secret, because an answer may contain such words
+ * by chance.
  */
 #define MIN_SECRET_BYTES 6u
 
@@ -48,14 +51,14 @@ struct alert {
 	struct alert *next, **link;
 	char *id, *json;
 	uint32_t uid;
-	cw_webhook_render_fn render; /* NULL = the text stays */
+	cw_webhook_render_fn render; /* NULL = the text does not change */
 	cw_webhook_fn fn;
 	void *user;
 	uint32_t attempts;
 	long status;
-	uint64_t retry_after_ms; /* wait that the server asked for; 0 = none */
+	uint64_t retry_after_ms; /* wait that the server requested; 0 = none */
 	size_t response_bytes;
-	/* First bytes of the answer; secret, because a server may repeat what we sent. */
+	/* First bytes of the answer. Secret, because a server may repeat our headers. */
 	char *reason;
 	bool needs_addresses;
 	CURL *easy;
@@ -67,9 +70,9 @@ struct cw_webhook {
 	struct cw_webhook_config config;
 	struct cw_curl_loop *loop;
 	struct cw_webhook_hosts *hosts;
-	const char *host;           /* name of the server; belongs to hosts */
-	char *url;                  /* secret */
-	struct curl_slist *headers; /* lines of the header file; the list is curl's memory */
+	const char *host;           /* name of the URL's server, borrowed from hosts */
+	char *url;                  /* in secret memory */
+	struct curl_slist *headers; /* lines of the header file, allocated by curl */
 	bool is_looking_up;
 	struct alert *alerts;
 	struct cw_webhook_stats stats;
@@ -105,7 +108,7 @@ static void alert_free(struct alert *a)
 	free(a);
 }
 
-/* ---- the reason of a refusal ---- */
+/* ---- the text of a refusal, without our secrets ---- */
 
 static void mask(char *text, const char *secret, size_t len)
 {
@@ -114,7 +117,7 @@ static void mask(char *text, const char *secret, size_t len)
 	if (len < MIN_SECRET_BYTES)
 		return;
 	for (size_t i = 0; i + MIN_SECRET_BYTES <= n; i++) {
-		/* At the end of the text, part of a secret is enough to mask. */
+		/* At the end of a text that was cut, mask the beginning of a secret, too. */
 		size_t most = n - i < len ? n - i : len;
 
 		if (memcmp(text + i, secret, most) == 0)
@@ -122,7 +125,7 @@ static void mask(char *text, const char *secret, size_t len)
 	}
 }
 
-/* Masks each piece of `secrets`. The characters of `between` separate the pieces. */
+/* Masks each piece of `secrets` in the text. The characters of `between` separate the pieces. */
 static void mask_pieces(char *text, const char *secrets, const char *between)
 {
 	while (*(secrets += strspn(secrets, between))) {
@@ -133,7 +136,10 @@ static void mask_pieces(char *text, const char *secrets, const char *between)
 	}
 }
 
-/* Returns the answer as one printable line without our secrets; NULL = the answer was empty. */
+/*
+ * Returns the server's answer as one printable line, with our secrets masked. NULL = the answer was
+ * empty.
+ */
 static const char *reason_of(struct alert *a)
 {
 	const struct cw_webhook *w = a->owner;
@@ -143,7 +149,7 @@ static const char *reason_of(struct alert *a)
 		return NULL;
 	path = behind_scheme ? behind_scheme + 3 + strcspn(behind_scheme + 3, "/?#") : "";
 	mask_pieces(a->reason, path, "/?&=#");
-	/* mask the user and password of "user:password@host" */
+	/* mask the user and password in "https://user:password@host" */
 	if (behind_scheme && memchr(behind_scheme + 3, '@', (size_t)(path - behind_scheme - 3)))
 		mask(a->reason, behind_scheme + 3, strcspn(behind_scheme + 3, "@"));
 	for (const struct curl_slist *h = w->headers; h; h = h->next)
@@ -177,14 +183,14 @@ static uint32_t random_bits(struct cw_webhook *w)
 
 	if (w->config.random)
 		return w->config.random(w->config.random_user);
-	/* If this fails, bits is 0: no jitter this time. */
+	/* If this fails, bits stays 0, and there is no jitter this time. */
 	(void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK);
 	return bits;
 }
 
 /*
- * Returns 50 to 100 % of min × 2^(attempts - 1). The jitter keeps a fleet of daemons from retrying
- * in step.
+ * Returns the wait before the next attempt: 50 to 100 % of min × 2^(attempts - 1), up to the
+ * maximum. Without the jitter, all daemons would retry at the same moments.
  */
 static uint64_t retry_wait_ms(struct alert *a)
 {
@@ -234,7 +240,7 @@ static void on_transfer_done(CURL *easy, CURLcode result, void *user)
 		retry_after_s > 0 && retry_after_s < 86400 ? (uint64_t)retry_after_s * 1000 : 0;
 	a->status = status;
 	stop_transfer(a);
-	/* A complete status line counts even if the rest of the answer was cut off. */
+	/* The status counts even if we cut the rest of the answer off. */
 	if (status >= 200 && status < 300) {
 		finish(a, true);
 	} else if (is_final(status)) {
@@ -292,7 +298,7 @@ static int set_options(struct alert *a)
 	CURL *e = a->easy;
 	CURLcode r = CURLE_OK;
 
-	/* curl_easy_setopt() fails if memory or a compiled-in feature is missing. */
+	/* Each call may fail: memory may run out, or curl may lack a feature. */
 	r |= cw_webhook_only_http(e);
 	r |= curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
 	r |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -309,7 +315,7 @@ static int set_options(struct alert *a)
 	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
 }
 
-/* Renders the text anew. False if the alert is withdrawn; it is then freed. */
+/* Renders the text anew. Returns false if the alert is withdrawn; we have freed it then. */
 static bool renew(struct alert *a)
 {
 	bool is_withdrawn = false;
@@ -346,7 +352,10 @@ static void on_addresses(const char *error, void *user)
 	struct alert *a = w->alerts;
 
 	w->is_looking_up = false;
-	/* Start over after each attempt, because the owner of the alert may have posted others. */
+	/*
+	 * Start at the head again after each attempt, because its callback may have changed the
+	 * list.
+	 */
 	while (a) {
 		if (!a->needs_addresses) {
 			a = a->next;
@@ -373,7 +382,7 @@ static void on_attempt(evutil_socket_t fd, short what, void *arg)
 	a->status = 0;
 	a->response_bytes = 0;
 	if (!a->reason)
-		/* If this is NULL, we log no reason. */
+		/* NULL = out of memory; we then log no reason. */
 		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1);
 	if (a->reason)
 		*a->reason = '\0';
@@ -401,8 +410,8 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 }
 
 /*
- * True if uid may post another alert. While the server is slow or away, one user's alerts must not
- * take all places.
+ * True if uid may post another alert. While the server is slow or away, the alerts of one user must
+ * not take all places.
  */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {
@@ -416,7 +425,8 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 		count.own += a->uid == uid;
 		while (other && other->uid != a->uid)
 			other = other->next;
-		count.users += a->uid != uid && !other; /* count a user at its last alert */
+		/* count a user once, at its last alert in the list */
+		count.users += a->uid != uid && !other;
 	}
 	return count.own < (w->config.max_pending + 1) / 2 &&
 	       cw_quota_ask(&count) == CW_QUOTA_ADMIT;
@@ -449,9 +459,7 @@ int cw_webhook_post_rendered(struct cw_webhook *w, uint32_t uid, const char *id,
 	a->id = strdup(id);
 	a->json = strdup(json);
 	a->timer = evtimer_new(w->config.base, on_attempt, a);
-	/*
-	 * The loop makes the first attempt, too, so that no callback comes from inside this call.
-	 */
+	/* The loop makes the first attempt, because this call must not call back. */
 	if (!a->id || !a->json || !a->timer || evtimer_add(a->timer, &at_once) < 0) {
 		alert_free(a);
 		return -ENOMEM;
@@ -482,7 +490,8 @@ static char *trim(char *line)
 }
 
 /*
- * True for "Name: value" of printable characters, so that no line can smuggle in a second header.
+ * True for "Name: value" with printable characters only. Other characters could hide a second
+ * header in the line.
  */
 static bool is_header(const char *line)
 {
@@ -504,7 +513,10 @@ static void secret_freep(char **p)
 	cw_secret_free(*p);
 }
 
-/* Takes the headers from the text `from` of the file at this path. */
+/*
+ * Takes the headers from `from`, the text of the file at this path. Returns 0 or -errno with err
+ * set.
+ */
 static int take_headers(struct cw_webhook *w, const char *from, const char *path,
 			struct cw_err *err)
 {

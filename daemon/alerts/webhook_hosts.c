@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcurl finds the addresses in its cache. CURLOPT_RESOLVE puts them there, and each transfer
- * replaces the entries of an earlier one. If this file and libcurl disagree about the hosts to
- * resolve, a name is missing from the cache. on_own_lookup() then fails the transfer, so it does
- * not block.
+ * CURLOPT_RESOLVE puts our addresses into libcurl's cache, where libcurl finds them. Each transfer
+ * replaces the entries of an earlier one. If this file and libcurl disagree about the hosts of a
+ * URL, the cache lacks a name. on_own_lookup() then fails the transfer, because a look-up by
+ * libcurl would block.
  */
 #include "daemon/alerts/webhook_hosts.h"
 
@@ -22,25 +22,32 @@
 #include "transport/resolve.h"
 #include "transport/secret.h"
 
-/* We resolve the server and a proxy that needs the server's address. */
+/*
+ * The hosts are the server and its proxy. Some proxies need the server's address, so we may have to
+ * resolve both.
+ */
 #define MAX_HOSTS 2u
-/* libcurl tries the addresses in turn within the time of one attempt, so more are useless. */
+/*
+ * libcurl tries the addresses one after the other within the time of one attempt. It would not get
+ * to more.
+ */
 #define MAX_ADDRESSES 16u
-/* curl's default ports of a proxy. */
+/* Ports of a proxy whose URL has none, as curl uses them. */
 #define PROXY_PORT 1080u
 #define PROXY_PORT_TLS 443u
 
 struct host {
-	char name[CW_ADDRESS_MAX_HOST]; /* as in the URL, but without brackets */
+	char name[CW_ADDRESS_MAX_HOST]; /* as in the URL, without brackets */
 	uint16_t port;
-	/* Address family if name is an address; 0 = a host name. */
+	/* Address family if name is a numeric address; 0 = name is a host name. */
 	int family;
-	char found[MAX_ADDRESSES * (INET6_ADDRSTRLEN + 3)]; /* "10.0.0.1,[fd00::1]" */
+	/* addresses for libcurl, such as "10.0.0.1,[fd00::1]" */
+	char found[MAX_ADDRESSES * (INET6_ADDRSTRLEN + 3)];
 };
 
 struct cw_webhook_hosts {
 	struct event_base *base;
-	char *url, *proxy; /* both secret; proxy is from the environment, "" = none */
+	char *url, *proxy; /* in secret memory; proxy: from the environment, "" = none */
 	char *server;
 	struct host hosts[MAX_HOSTS];
 	unsigned n;
@@ -50,7 +57,7 @@ struct cw_webhook_hosts {
 	void *user;
 };
 
-/* ---- which hosts ---- */
+/* ---- finding the hosts ---- */
 
 static int set_host(struct host *host, const char *name, const char *port, uint16_t port_default)
 {
@@ -87,7 +94,7 @@ static void url_parts_fini(struct url_parts *parts)
 	curl_free(parts->port);
 }
 
-/* Splits the URL into its parts. port stays NULL if the URL has no port. */
+/* Splits the URL into its parts. ret->port stays NULL if the URL has no port. */
 static int take_apart(const char *url, unsigned flags, struct url_parts *ret)
 {
 	CURLU *u = curl_url();
@@ -112,7 +119,7 @@ static bool is_ascii(const char *text)
 	return true;
 }
 
-/* True if this kind of proxy leaves resolving the server's name to the client. */
+/* True if this kind of proxy needs the address of the server, because it resolves no names. */
 static bool wants_address(const char *scheme)
 {
 	return strcasecmp(scheme, "socks4") == 0 || strcasecmp(scheme, "socks5") == 0;
@@ -126,7 +133,8 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 
 	needs_server = r == 0 && wants_address(p.scheme);
 	/*
-	 * Move the server to the second place. If the proxy does not need its address, n drops it.
+	 * Put the proxy first and the server second. If the proxy does not need the server's
+	 * address, n excludes the server.
 	 */
 	h->hosts[1] = h->hosts[0];
 	memset(&h->hosts[0], 0, sizeof(h->hosts[0]));
@@ -135,7 +143,7 @@ static int add_proxy(struct cw_webhook_hosts *h, struct cw_err *err)
 			     strcasecmp(p.scheme, "https") == 0 ? PROXY_PORT_TLS : PROXY_PORT);
 	url_parts_fini(&p);
 	h->n = needs_server ? 2 : 1;
-	/* The error does not quote the proxy's URL, because it may hold a password. */
+	/* Do not quote the proxy's URL, because it may hold a password. */
 	return r < 0 ? cw_err_set(err, -r, "the proxy in the environment is malformed") : 0;
 }
 
@@ -149,7 +157,10 @@ static int add_server(struct cw_webhook_hosts *h, struct cw_err *err)
 	} else if (strcmp(u.scheme, "http") != 0 && strcmp(u.scheme, "https") != 0) {
 		r = cw_err_set(err, EINVAL, "webhook URL must be http or https, not %s", u.scheme);
 	} else if (!is_ascii(u.host)) {
-		/* libcurl would convert the name by the locale, but a daemon has none. */
+		/*
+		 * Refuse it: libcurl would convert the name by the locale, and a daemon has no
+		 * locale.
+		 */
 		r = cw_err_set(err, EINVAL,
 			       "webhook URL: write the host name in its ASCII form (xn--…)");
 	} else if (set_host(&h->hosts[0], u.host, u.port,
@@ -270,7 +281,7 @@ int cw_webhook_hosts_look_up(struct cw_webhook_hosts *h, int64_t limit_ns, cw_we
 
 static int on_own_lookup(void *state, void *reserved, void *user)
 {
-	return 1; /* makes the transfer fail */
+	return 1; /* the transfer then fails instead of blocking */
 }
 
 static bool append(struct curl_slist **list, const char *name, size_t len, const struct host *host)
@@ -287,8 +298,8 @@ static bool append(struct curl_slist **list, const char *name, size_t len, const
 }
 
 /*
- * Appends the name with and without its final dot, because versions of libcurl differ in what they
- * resolve.
+ * Appends the name with and without its final dot. Versions of libcurl differ in which one they
+ * look up.
  */
 static bool append_host(struct curl_slist **list, const struct host *host)
 {
@@ -308,8 +319,8 @@ int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 
 	for (unsigned i = 0; i < h->n && ok; i++) {
 		/*
-		 * An entry cannot have an IPv6 address as its key. libcurl calls the hook for it
-		 * anyway.
+		 * CURLOPT_RESOLVE does not accept an IPv6 address as a key. libcurl then calls
+		 * on_own_lookup() for it, although it needs no look-up, so we do not set this hook.
 		 */
 		if (h->hosts[i].family == AF_INET6)
 			can_deny = false;
@@ -318,7 +329,7 @@ int cw_webhook_hosts_apply(const struct cw_webhook_hosts *h, CURL *easy,
 	}
 	r |= curl_easy_setopt(easy, CURLOPT_URL, h->url);
 	r |= curl_easy_setopt(easy, CURLOPT_PROXY, h->proxy);
-	r |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the proxy is already decided */
+	r |= curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* we have already applied no_proxy */
 	r |= curl_easy_setopt(easy, CURLOPT_RESOLVE, list);
 	if (can_deny)
 		r |= curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_own_lookup);

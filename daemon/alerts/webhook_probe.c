@@ -27,7 +27,7 @@ static enum cw_webhook_probe explain(CURLcode code, const char *text, struct cw_
 }
 
 struct look_up {
-	char why[384]; /* why a host has no address; "" = all have one */
+	char why[384]; /* reason why a host has no address; "" = all hosts have addresses */
 };
 
 static void on_addresses(const char *error, void *user)
@@ -45,7 +45,7 @@ static int look_up(struct event_base *base, struct cw_webhook_hosts *hosts, stru
 
 	if (r < 0)
 		return cw_err_set(err, -r, "its name cannot be looked up: %s", strerror(-r));
-	/* Returns once the answer is there: this loop has no other events. */
+	/* Run until the answer is there. This loop has no other events. */
 	if (r == 0 && event_base_dispatch(base) < 0)
 		return cw_err_set(err, EIO, "its name cannot be looked up");
 	return *l.why ? cw_err_set(err, EHOSTUNREACH, "%s", l.why) : 0;
@@ -61,7 +61,7 @@ static enum cw_webhook_probe shake_hands(const struct cw_webhook_hosts *hosts, s
 	int failed = 0;
 
 	if (e) {
-		/* Set the options of daemon/alerts/webhook.c that do not concern a request. */
+		/* Set the same options as daemon/alerts/webhook.c, except those for a request. */
 		failed |= cw_webhook_hosts_apply(hosts, e, &addresses);
 		failed |= cw_webhook_only_http(e);
 		failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);

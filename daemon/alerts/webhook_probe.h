@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests whether the webhook's server is reachable and its certificate valid. Posts nothing. */
+/* Tests whether the webhook's server is reachable and its certificate is valid. Posts nothing. */
 #pragma once
 
 #include "common/err.h"
@@ -13,8 +13,8 @@ enum cw_webhook_probe {
 };
 
 /*
- * Resolves the server's name, connects, and performs the TLS handshake for https. It blocks for at
- * most CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS. err gets the reason of a failure. It runs a loop of
- * its own, so never call it from the daemon's loop.
+ * Resolves the server's name, connects and, for https, performs the TLS handshake. Stores the
+ * reason of a failure in err. Blocks for at most CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS together. It
+ * runs its own event loop, so never call it from the daemon's loop.
  */
 enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err);
