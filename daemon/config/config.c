@@ -16,8 +16,8 @@
 #include "transport/secret.h"
 
 /*
- * libconfuse passes no user pointer to its error function, and a process has only one libconfuse
- * lexer anyway. So this variable receives the first error of the current parse. Only
+ * Receives the first error of the current parse. It is global, because libconfuse passes no user
+ * pointer to its error function. A process has only one libconfuse lexer anyway. Only
  * cw_config_parse() sets it.
  */
 static struct cw_err *parse_err;
@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 0))) static void on_parse_error(cfg_t *cfg, con
 	char text[400];
 
 	if (!parse_err || parse_err->text[0])
-		return; /* later errors follow from the first one */
+		return; /* ignore later errors, because they follow from the first one */
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	(void)cw_err_set(parse_err, EINVAL, "%s:%d: %s", parse_path, cfg->line, text);
 }
@@ -42,7 +42,7 @@ static const struct cw_config_key *find_key(const char *name)
 	return NULL;
 }
 
-/* ---- one value: converts text to a field, and reports all errors of the text ---- */
+/* ---- one value: from its text to its field, with all checks of the text ---- */
 
 static int64_t parse_bound(const struct cw_config_key *key, const char *text)
 {
@@ -111,7 +111,7 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 	int r;
 
 	if (!*text && key->type != CW_CONFIG_CHOICE)
-		return 0; /* the empty text means the same as no value */
+		return 0; /* an empty text means that the key has no value */
 	switch (key->type) {
 	case CW_CONFIG_NAME:
 		if (!cw_node_name_is_valid(text, strlen(text)))
@@ -252,8 +252,8 @@ static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
 }
 
 /*
- * This node's name may resolve to another address here than on the other nodes (127.0.1.1). So we
- * listen on all addresses.
+ * Sets `listen` to all addresses, with the port of this node's own entry. The name in this entry
+ * may resolve to another address here than on other nodes, such as 127.0.1.1.
  */
 static int listen_as(struct cw_config *c, const char *text)
 {
@@ -266,7 +266,7 @@ static int listen_as(struct cw_config *c, const char *text)
 	return set_string(&c->listen, any);
 }
 
-/* Takes this node's own entry out of the list of peers. Its address is the address to listen on. */
+/* Removes this node's own entry from the list of peers. We listen on the address of this entry. */
 static int take_own_entry(struct cw_config *c)
 {
 	for (unsigned i = 0; i < c->n_peers; i++) {
@@ -289,7 +289,10 @@ static int take_own_entry(struct cw_config *c)
 
 /* ---- the file ---- */
 
-/* Checks one value. The parser calls this after each value, while it still knows the line. */
+/*
+ * Checks one value. The parser calls this after each value, because it then still knows the line
+ * number.
+ */
 static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 {
 	const struct cw_config_key *key = find_key(cfg_opt_name(opt));
@@ -316,10 +319,7 @@ static int on_validate(cfg_t *cfg, cfg_opt_t *opt)
 	return r < 0 ? -1 : 0;
 }
 
-/*
- * True for the bracket of "peers = [", which opens the value of a list key. An address may also
- * contain a bracket.
- */
+/* True if this bracket opens a list, as in "peers = [". An address may contain a bracket, too. */
 static bool opens_list(const char *text, const char *bracket)
 {
 	const char *end = bracket;
@@ -342,9 +342,9 @@ static bool opens_list(const char *text, const char *bracket)
 }
 
 /*
- * Overwrites comments with spaces, because libconfuse 3.3 counts three lines for each of them and
- * would report the wrong line to the user. libconfuse writes lists in braces, but users know
- * brackets from TOML and JSON, so we convert them.
+ * Overwrites comments with spaces. libconfuse 3.3 counts three lines for each comment, and would
+ * report the wrong line to the user. Also replaces the brackets of lists by braces. libconfuse
+ * needs braces, but users know brackets from TOML and JSON.
  */
 static void ease_syntax(char *text)
 {
@@ -379,7 +379,8 @@ static void ease_syntax(char *text)
 static int slurp(const char *path, char **ret_text, struct cw_err *err)
 {
 	_cleanup_(freep) char *text =
-		malloc(CW_CONFIG_MAX_FILE_BYTES + 1); /* not zeroed: mostly unused */
+		/* large, and not zeroed, because most of it stays unused */
+		malloc(CW_CONFIG_MAX_FILE_BYTES + 1);
 	FILE *f = fopen(path, "re");
 	size_t n;
 	int e;
@@ -434,7 +435,7 @@ static int put_text(struct cw_config_values *v, const char *text)
 	return 0;
 }
 
-/* Returns the key's value in the file, or the default. */
+/* Returns the key's value in the file, or its default. */
 static const char *value_of(cfg_t *cfg, const struct cw_config_key *key)
 {
 	const char *text = cfg_getstr(cfg, key->name);
@@ -554,8 +555,8 @@ void cw_config_parse(const char *path, struct cw_config_values *v)
 }
 
 /*
- * Takes the headers that the child has read. Reading their file may fail although the configuration
- * is right.
+ * Takes the headers that the child has read. Their file may be unreadable although the
+ * configuration is valid. We then keep the reason.
  */
 static int take_headers(struct cw_config *c, const struct cw_config_value_file *from,
 			struct cw_err *err)

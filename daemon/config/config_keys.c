@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keys, each with its default, range and purpose. */
+/* The table of keys, with type, default, range and help of each. */
 #include "daemon/config/config.h"
 
 #define KEY(field) offsetof(struct cw_config, field)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that the keys about peers are consistent. */
+/* Checks that the keys about peers fit together. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -21,7 +21,10 @@ static int check_reach(const char *text, const char *path, struct cw_err *err)
 			  path, text);
 }
 
-/* Rejects addresses of other machines, because without authentication we do not talk to them. */
+/*
+ * Refuses addresses that are not loopback. Without authentication, another machine could pose as a
+ * peer.
+ */
 static int check_loopback(const struct cw_config *config, const char *path, struct cw_err *err)
 {
 	int r = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values come back in pages that only this child and the daemon share. They contain
- * webhook_url, so neither a later child (MADV_DONTFORK) nor a core dump gets them.
+ * The child returns the values in pages that only this child and the daemon share. The values
+ * contain webhook_url. MADV_DONTFORK therefore hides these pages from later children, and
+ * MADV_DONTDUMP from core dumps.
  */
 #include "daemon/config/config_reader.h"
 
@@ -33,7 +34,7 @@ static struct cw_config_values *map_values(void)
 	if (v == MAP_FAILED)
 		return NULL;
 	(void)madvise(v, sizeof(*v),
-		      MADV_DONTDUMP); /* a kernel without this advice dumps the pages anyway */
+		      MADV_DONTDUMP); /* may fail on an old kernel, which then dumps the pages */
 	return v;
 }
 
@@ -46,8 +47,8 @@ static void unmap_values(struct cw_config_reader *r)
 }
 
 /*
- * Reads the webhook's headers. If the configuration is invalid, we read none; the daemon reports
- * the same error.
+ * Reads the file with the webhook's headers, unless the configuration is invalid. The daemon will
+ * find and report the same error.
  */
 static void read_headers(const char *path, struct cw_config_values *v)
 {
@@ -158,7 +159,7 @@ struct cw_config_reader *cw_config_reader_free(struct cw_config_reader *r)
 	return NULL;
 }
 
-/* ---- the blocking variant ---- */
+/* ---- reading in a child while the caller waits ---- */
 
 struct answer {
 	struct cw_config *config;

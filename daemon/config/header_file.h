@@ -9,12 +9,12 @@
 
 #include "common/err.h"
 
-/* Headers with a token take some hundred bytes. */
+/* Size limit of the file. Headers with a token take some hundred bytes. */
 #define CW_HEADER_FILE_MAX (64u << 10)
 
 /*
- * Fills buf with the text of the file. 0, or -errno with err set: an error of
- * cw_secret_file_check(), an error of reading, or -EFBIG. Blocks as long as the file system does,
- * so call it in a child with a deadline.
+ * Fills buf with the text of the file. Returns 0, or -errno with err set. The errors are those of
+ * cw_secret_file_check(), those of reading, and -EFBIG. Blocks as long as the file system does, so
+ * call it in a child with a deadline.
  */
 int cw_header_file_read(const char *file, char *buf, size_t len, struct cw_err *err);
