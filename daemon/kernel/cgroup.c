@@ -12,7 +12,7 @@
 /* Room for cgroup.events, which has two lines, or freezer.state, which has one word. */
 #define STATE_BYTES 128
 
-/* True if the comma-separated list contains the controller. */
+/* True if the controller is in the comma-separated list. */
 static bool has_controller(const char *list, const char *controller)
 {
 	size_t len = strlen(controller);
@@ -39,8 +39,8 @@ static int open_unified(const char *group, const char *file)
 }
 
 /*
- * Opens the file in the group of one line of /proc/PID/cgroup. The line is "0::/path" in version 2,
- * "4:memory:/path" in version 1.
+ * Opens a file in the group that one line of /proc/PID/cgroup names. The line is "0::/path" in
+ * version 2, and "4:memory:/path" in version 1.
  */
 static int open_of_line(char *line, const char *controller, const char *file)
 {
@@ -78,7 +78,7 @@ static int open_in(const char *groups, const char *controller, const char *file)
 	int found = -1;
 
 	(void)snprintf(copy, sizeof(copy), "%s", groups);
-	/* We do not follow an incomplete last line, because its path is cut. */
+	/* Ignore a last line without '\n', because its path may be cut. */
 	for (; found < 0 && (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
 		found = open_of_line(line, controller, file);
@@ -94,7 +94,7 @@ int cw_cgroup_open(int proc_fd, const char *controller, const char *file)
 							    : -1;
 }
 
-/* True if the file has the wanted line. */
+/* True if one line of the file equals `wanted`. */
 static bool says(const char *groups, const char *controller, const char *file, const char *wanted)
 {
 	_cleanup_(closep) int fd = open_in(groups, controller, file);
@@ -110,7 +110,7 @@ static bool says(const char *groups, const char *controller, const char *file, c
 	return false;
 }
 
-/* Copies the path of the group whose line open_in() uses. */
+/* Copies the path of the group that open_in() opens for this controller. */
 static void copy_group(const char *groups, const char *controller, char *buf, size_t len)
 {
 	char copy[PATH_MAX], *line = copy, *end;
@@ -132,7 +132,8 @@ static void copy_group(const char *groups, const char *controller, char *buf, si
 }
 
 /*
- * Finds the frozen group's controller; NULL = the group of version 2. False if no group is frozen.
+ * Finds the frozen group. *ret_controller: its controller; NULL = it is the group of version 2.
+ * Returns false if no group is frozen.
  */
 static bool find_frozen(const char *groups, const char **ret_controller)
 {

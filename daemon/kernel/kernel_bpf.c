@@ -22,8 +22,8 @@ __attribute__((format(printf, 2, 0))) static int on_libbpf(enum libbpf_print_lev
 	int n = vsnprintf(text, sizeof(text), format, ap);
 
 	/*
-	 * The verifier logs at warning level. We log it as debug, because our caller reports the
-	 * reason that matters.
+	 * Log all of libbpf's messages as debug, because the verifier writes pages of them as
+	 * warnings. Our caller logs the reason that matters.
 	 */
 	if (n > 0 && level != LIBBPF_DEBUG) {
 		text[strcspn(text, "\n")] = '\0';
@@ -62,7 +62,8 @@ int cw_kernel_bpf_prepare(uint32_t *ret_pid_ns, struct cw_err *err)
 {
 	int r;
 
-	(void)libbpf_set_print(on_libbpf); /* the previous function is libbpf's own */
+	/* it returns the previous function, which we do not need */
+	(void)libbpf_set_print(on_libbpf);
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return cw_err_set(err, errno, "the kernel shows no type information (BTF)");
 	r = own_pid_ns(ret_pid_ns);

@@ -12,7 +12,10 @@
 #include "common/log.h"
 #include "daemon/kernel/kernel_bpf.h"
 
-/* A writer needs a few hundred ns. If this many reads fail, a single writer is not the reason. */
+/*
+ * Most tries of a read. A program in the kernel writes for a few hundred ns, so a single write
+ * cannot make this many reads fail.
+ */
 #define READ_ATTEMPTS 8
 
 struct cw_kernel_events {
@@ -80,7 +83,7 @@ void cw_kernel_events_forget(struct cw_kernel_events *k, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	if (k)
-		/* Fails if the process was never in the map. */
+		/* Fails if the map never had this process. */
 		(void)bpf_map_delete_elem(k->map_fd, &key);
 }
 
@@ -91,7 +94,10 @@ int cw_kernel_events_read(const struct cw_kernel_events *k, pid_t pid, struct cw
 
 	if (!k || bpf_map_lookup_elem(k->map_fd, &key, &before) < 0)
 		return -ENOENT;
-	/* If two readings are equal and no writer was active, nothing changed in between. */
+	/*
+	 * Compare two readings. If they are equal and no program was writing, nothing changed in
+	 * between.
+	 */
 	for (unsigned i = 0; i < READ_ATTEMPTS; i++) {
 		if (bpf_map_lookup_elem(k->map_fd, &key, &after) < 0)
 			return -ENOENT;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How we find who ended a process. If the OOM killer chose it, this explains a SIGKILL before any
- * sender does. We name the sender of a signal only if that signal ended the process. We blame a
- * request to end only if the exit followed soon.
+ * The rules for the party that ended a process. If the OOM killer chose the process, this explains
+ * a SIGKILL, and we look for no sender. We name the sender of a signal only if this signal ended
+ * the process. SIGTERM and the like only request an end. We blame such a request only if the
+ * process exited soon afterwards.
  */
 #include "daemon/kernel/kernel_facts.h"
 
@@ -11,9 +12,12 @@
 #include "common/clock.h"
 #include "model/facts.h"
 
-/* The longest time from a request to end until the exit that it caused. */
+/* Longest time between a request to end and the exit that it caused. */
 #define ASKED_NS (60 * (uint64_t)CW_NS_PER_S)
-/* We believe no end that is older than this, because a daemon restarts in less time. */
+/*
+ * Greatest age of an end that we believe. A daemon restarts in less time, so a greater age must be
+ * wrong.
+ */
 #define ENDS_WITHIN_NS (600 * CW_NS_PER_S)
 
 int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_ending *ret)
@@ -30,7 +34,10 @@ static enum cw_end_by sender_kind(const struct cw_facts_signal *s, int32_t *ret_
 
 	if (s->flags & CW_FACTS_SENDER_IS_INIT)
 		return CW_END_BY_INIT;
-	/* PR_SET_PDEATHSIG, or the hang-up of a session whose leader ended */
+	/*
+	 * The sender was just exiting: this is PR_SET_PDEATHSIG, or the hang-up of a session whose
+	 * leader ended.
+	 */
 	if ((s->flags & CW_FACTS_SENDER_EXITS) && !by_self)
 		return CW_END_BY_PARENT;
 	if (s->flags & CW_FACTS_BY_KERNEL)
@@ -68,7 +75,7 @@ enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int3
 						   : CW_END_BY_UNKNOWN;
 }
 
-/* A process chooses its own name. */
+/* Copy only printable ASCII, because a process chooses its own name. */
 static void copy_command(const struct cw_facts_signal *s, char ret[CW_CAUSE_COMMAND_BYTES])
 {
 	size_t n = 0;
@@ -90,7 +97,7 @@ void cw_kernel_facts_set_process(const struct cw_facts_signal *s, struct cw_caus
 
 static void set_signal(const struct cw_facts_signal *s, struct cw_cause *cause)
 {
-	int32_t sender = 0; /* not needed: the cause names it in each case */
+	int32_t sender = 0; /* not needed, because the cause names the sender */
 
 	cause->facts.cause_signal = s->sig;
 	cause->facts.cause_by = sender_kind(s, &sender);

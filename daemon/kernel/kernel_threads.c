@@ -60,8 +60,8 @@ struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k)
 }
 
 /*
- * Attaches to one process if the kernel can do so (6.1). Otherwise the iterator visits all
- * processes, and the BPF program filters by pid.
+ * Attaches the iterator to one process, if the kernel can do so (6.1). Otherwise the iterator
+ * visits all processes, and the BPF program filters by pid.
  */
 static struct bpf_link *attach(struct cw_kernel_threads *k, pid_t pid)
 {
@@ -87,6 +87,6 @@ ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf
 	fd = bpf_iter_create(bpf_link__fd(link));
 	n = fd < 0 ? fd : cw_procfs_read_fd(fd, buf, len);
 	closep(&fd);
-	(void)bpf_link__destroy(link); /* we cannot do anything about a failure */
+	(void)bpf_link__destroy(link); /* we can do nothing about a failure */
 	return n;
 }

@@ -9,8 +9,8 @@
 #include "model/snapshot.h"
 
 /*
- * A copy from <linux/pidfd.h> of Linux 6.15, because Debian 12's headers are older. The kernel
- * accepts any size of at least the first version (64 bytes) and fills in what fits.
+ * Copied from <linux/pidfd.h> of Linux 6.15, because the headers of Debian 12 are older. The kernel
+ * accepts any size from the first version (64 bytes) on, and fills in the fields that fit.
  */
 struct pidfd_info_v0 {
 	uint64_t mask;

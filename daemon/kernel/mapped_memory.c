@@ -17,21 +17,21 @@
 #include "daemon/kernel/procfs.h"
 
 /*
- * The limit of a maps file, as in daemon/evidence/stack_modules.c. 16 MiB are more than a hundred
- * thousand mappings.
+ * Most bytes of a maps file, as in daemon/evidence/stack_modules.c. More than a hundred thousand
+ * mappings fit into 16 MiB.
  */
 #define MAX_MAPS_BYTES (16u << 20)
-/* The mountinfo of a node with a thousand mounts takes some 150 KiB. */
+/* Most bytes of mountinfo. A node with a thousand mounts has some 150 KiB. */
 #define MAX_MOUNTINFO_BYTES (1u << 20)
 #define MAX_SWAPS_BYTES 16384u
-/* The limit of one line. Options take up to a page each, and so do a mount's root and its point. */
-#define MAX_MOUNT_BYTES 16384u
 /*
- * We cache at most this many devices per process. Each new device costs a walk through the mounts.
+ * Longest line. The options of a mount take up to a page, and so do its root and its mount point.
  */
+#define MAX_MOUNT_BYTES 16384u
+/* Most devices per process that we cache. Each further device costs a walk through the mounts. */
 #define MAX_DEVICES 64u
 #define PAGE 4096u
-/* a bit of a pagemap entry */
+/* bit of a pagemap entry: the page is swapped out */
 #define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
 
 struct range {
@@ -45,22 +45,29 @@ struct device {
 };
 
 struct cw_mapped_memory {
-	/* Texts of mountinfo; root_mounts = of process 1, or NULL. */
+	/*
+	 * Texts of mountinfo: of the daemon, of process 1, and of the process; NULL = not
+	 * available.
+	 */
 	char *own_mounts, *root_mounts, *its_mounts;
-	uint64_t kernel_devs[2]; /* devices of memory files, which have no mount; 0 = none */
+	/* devices of the kernel's memory files, which are in no mount; 0 = none */
+	uint64_t kernel_devs[2];
 	struct device devices[MAX_DEVICES];
 	unsigned n_devices;
-	struct range *ranges; /* readable ranges, ascending, merged if they touch */
+	struct range *ranges; /* readable ranges in ascending order; neighbours are merged */
 	size_t n_ranges;
-	int pagemap_fd; /* -1 = we need not know which pages are swapped */
+	int pagemap_fd; /* -1 = we do not check whether a page is swapped out */
 };
 
 /* ---- mounts ---- */
 
-/* A line of mountinfo, "36 35 98:0 /root /mount options … - type source options"; see proc(5). */
+/* One line of mountinfo, "36 35 98:0 /root /mount options … - type source options"; see proc(5). */
 struct mount {
 	unsigned major, minor;
-	/* A copy of the line, because sscanf() measures the whole text first. */
+	/*
+	 * A copy of the line, because sscanf() on the whole text would measure the whole text each
+	 * time.
+	 */
 	char line[MAX_MOUNT_BYTES];
 	char point[PATH_MAX];
 	char type[64];
@@ -112,15 +119,16 @@ static bool holds(const char *point, const char *path, size_t len)
 	return n <= len && strncmp(point, path, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* The limit of overlays on overlays. A deeper overlay counts as remote. */
+/* Most overlays on overlays. A deeper overlay counts as remote. */
 #define MAX_DEPTH 4u
 
 static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, unsigned depth);
 
 /*
- * Returns the kind of the mount that holds the path. `above` is the overlay whose layer the path
- * is, or NULL. No layer lies on its own overlay, so we skip that mount. In a container whose root
- * is an overlay, the path is the host's, and no line of this table names it.
+ * Returns the kind of the mount that holds the path. above: the overlay that has this path as a
+ * layer; NULL = the path is no layer. An overlay is never its own layer, so we skip its mount. If
+ * the root of a container is an overlay, its layers have paths of the host, and this table does not
+ * have them.
  */
 static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, size_t len,
 				       const struct mount *above, unsigned depth)
@@ -132,7 +140,7 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 	if (!depth)
 		return CW_MOUNT_REMOTE;
 	for (const char *line = mountinfo; line && *line; line = next_line(line)) {
-		/* If several mounts have the same point, the last one hides the others. */
+		/* Among mounts with the same mount point, the last one hides the others. */
 		if (!parse_mount(line, &m) || !holds(m.point, path, len) || strlen(m.point) < best)
 			continue;
 		if (above && m.major == above->major && m.minor == above->minor)
@@ -144,8 +152,8 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 }
 
 /*
- * True if the layer is remote. If its path is relative, no table names the directory where it
- * begins, so we cannot know.
+ * True if the layer is remote. If the path of a layer is relative, we cannot know its mount,
+ * because no table has the directory where the path begins.
  */
 static bool is_remote_layer(const char *mountinfo, const struct mount *m, const char *path,
 			    size_t len, unsigned depth)
@@ -155,8 +163,8 @@ static bool is_remote_layer(const char *mountinfo, const struct mount *m, const 
 }
 
 /*
- * True if an option such as "lowerdir=/a:/b", "upperdir=/c", "lowerdir+=/d" or "datadir+=/e" names
- * a remote layer.
+ * True if one of the overlay's layers is remote. Options such as "lowerdir=/a:/b", "upperdir=/c",
+ * "lowerdir+=/d" or "datadir+=/e" name the layers.
  */
 static bool has_remote_layer(const char *mountinfo, const struct mount *m, unsigned depth)
 {
@@ -213,7 +221,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 {
 	char path[PATH_MAX], type[16];
 
-	/* Skip the first line: it holds the column names. A few lines follow at most. */
+	/* Skip the first line, which has the titles of the columns. */
 	for (const char *line = next_line(swaps); line && *line; line = next_line(line))
 		if (sscanf(line, "%4095s %15s", path, type) == 2 && strcmp(type, "file") == 0 &&
 		    cw_mapped_memory_kind_of_path(mountinfo, path) != CW_MOUNT_LOCAL)
@@ -221,7 +229,7 @@ bool cw_mapped_memory_swaps_remotely(const char *swaps, const char *mountinfo)
 	return false;
 }
 
-/* Returns the text of the file; NULL = unreadable, or out of memory. */
+/* Returns the text of the file; NULL = it is unreadable, or we are out of memory. */
 static char *read_mounts(const char *path)
 {
 	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -243,8 +251,8 @@ static uint64_t device_of_memfd(unsigned flags)
 static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 {
 	/*
-	 * Ask these two tables before the process's own. Root made the mounts in both, and they
-	 * name the true layers of an overlay.
+	 * Search these two tables before the process's own. Only root made the mounts in them, and
+	 * they name the real layers of an overlay.
 	 */
 	const char *const trusted[] = { m->own_mounts, m->root_mounts };
 	enum cw_mount_kind kind;
@@ -258,9 +266,9 @@ static bool find_out(const struct cw_mapped_memory *m, uint64_t dev)
 	}
 	kind = m->its_mounts ? cw_mapped_memory_kind(m->its_mounts, dev, false) : CW_MOUNT_UNKNOWN;
 	/*
-	 * Inside a container, no list of mounts has the file system below the container's overlay.
-	 * FUSE, 9p and NFS have no block device, so a file on a block device is local. Only root
-	 * mounts FUSE on a block device.
+	 * Inside a container, no table has the file system below the container's overlay. We then
+	 * judge by the device. FUSE, 9p and NFS have no block device, so a file on a block device
+	 * is local. FUSE can have a block device, too, but only root can mount it so.
 	 */
 	return kind == CW_MOUNT_UNKNOWN ? major(dev) != 0 : kind == CW_MOUNT_LOCAL;
 }
@@ -301,7 +309,7 @@ static int add_range(struct cw_mapped_memory *m, const struct range *range)
 		last->end = range->end;
 		return 0;
 	}
-	/* The capacity doubles, from 64 on. */
+	/* Double the capacity at each power of two, from 64 on. */
 	if (m->n_ranges >= 64 ? (m->n_ranges & (m->n_ranges - 1)) == 0 : m->n_ranges == 0) {
 		last = realloc(m->ranges, (m->n_ranges ? m->n_ranges * 2 : 64) * sizeof(*last));
 		if (!last)
@@ -313,14 +321,14 @@ static int add_range(struct cw_mapped_memory *m, const struct range *range)
 }
 
 /*
- * Adds the mappings of a maps file. A line is "start-end perms offset major:minor inode   path";
- * see proc(5).
+ * Adds the mappings in the text of a maps file. A line is "start-end perms offset major:minor inode
+ * path"; see proc(5).
  */
 static int add_mappings(struct cw_mapped_memory *m, const char *text)
 {
 	unsigned major, minor;
 	struct range range;
-	char line[256]; /* the path may be cut */
+	char line[256]; /* the line, without the end of a long path */
 	uint64_t inode;
 	int r = 0;
 
@@ -356,7 +364,7 @@ static void look_at_swap(struct cw_mapped_memory *m, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	m->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (m->pagemap_fd < 0)
-		m->n_ranges = 0; /* any page may be swapped out, so we read none */
+		m->n_ranges = 0; /* we cannot tell which pages are swapped out, so read none */
 }
 
 int cw_mapped_memory_new(pid_t pid, struct cw_mapped_memory **ret)
@@ -398,8 +406,8 @@ struct cw_mapped_memory *cw_mapped_memory_free(struct cw_mapped_memory *m)
 }
 
 /*
- * Shortens len to end before the first swapped page. pagemap does not show swapped pages of shared
- * memory, so we read no shared page at all.
+ * Shortens len so that the range ends before the first page that is swapped out. pagemap does not
+ * show this for shared memory, so we read no shared page at all.
  */
 static size_t without_swapped(const struct cw_mapped_memory *m, const struct range *range,
 			      uint64_t addr, size_t len)
@@ -452,8 +460,8 @@ size_t cw_mapped_memory_readable(const struct cw_mapped_memory *m, uint64_t addr
 }
 
 /*
- * Reads fields 48 to 51 of stat, the addresses of arguments and environment; see proc(5). The
- * kernel shows zeros to strangers.
+ * Reads fields 48 to 51 of stat: the addresses of the arguments and of the environment; see
+ * proc(5). Without the right to trace the process, the kernel shows zeros.
  */
 static bool read_start(pid_t pid, uint64_t at[4])
 {
@@ -475,8 +483,7 @@ bool cw_mapped_memory_has_local_start(pid_t pid)
 	bool ok = true;
 
 	/*
-	 * If the kernel hides the addresses from us, we can still read the arguments, like any
-	 * user.
+	 * If the kernel hides the addresses from us, we read the arguments anyway, as any user may.
 	 */
 	if (!read_start(pid, at) || !at[0] || cw_mapped_memory_new(pid, &m) < 0)
 		return true;

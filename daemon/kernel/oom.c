@@ -10,10 +10,13 @@
 #include "common/clock.h"
 #include "daemon/kernel/cgroup.h"
 
-/* The longest time from the counted kill until the end of a process that has to free 500 GiB. */
+/*
+ * Longest time between the rise of the count and the end of the killed process. A process with 500
+ * GiB takes that long to free them.
+ */
 #define OOM_WINDOW_NS (30 * CW_NS_PER_S)
 
-/* Reads the line "oom_kill N". False if there is no such line. */
+/* Reads the number from the line "oom_kill N". Returns false if there is no such line. */
 static bool read_kills(int fd, uint64_t *ret)
 {
 	char buf[512];

@@ -2,9 +2,9 @@
 /*
  * Finds out whether the OOM killer killed a rank that died of SIGKILL. The kernel counts such kills
  * per cgroup (memory.events of version 2, memory.oom_control of version 1). We watch the count of
- * the rank's group. We blame the OOM killer for a SIGKILL within OOM_WINDOW_NS (oom.c) of a rise.
- * If two ranks of one group are killed for different reasons in that time, we cannot tell them
- * apart.
+ * the rank's group. If a rank dies of SIGKILL within OOM_WINDOW_NS (oom.c) of a rise, we blame the
+ * OOM killer. If two ranks of one group are killed for different reasons in this time, we cannot
+ * tell these reasons apart.
  *
  * If there is no memory controller, or we cannot see it, we claim nothing.
  *
@@ -16,16 +16,21 @@
 #include <stdint.h>
 
 struct cw_oom {
-	int fd; /* the file with the count; -1 = not visible */
+	int fd; /* the file with the count of kills; -1 = we cannot see it */
 	uint64_t kills;
-	int64_t rise_ns; /* last time we saw the count rise; 0 = never */
+	int64_t rise_ns; /* time at which we last saw the count rise; 0 = never */
 };
 
-/* Opens the count for the process whose /proc directory is proc_fd. If this fails, fd is -1. */
+/*
+ * Opens the file with the count for the process whose /proc directory is proc_fd. If this fails, fd
+ * is -1.
+ */
 void cw_oom_open(struct cw_oom *oom, int proc_fd);
 void cw_oom_close(struct cw_oom *oom);
 
-/* Reads the count. Call it once a second and at the end of the process. */
+/* Reads the count. Call this once a second, and at the end of the process. */
 void cw_oom_look(struct cw_oom *oom, int64_t now_ns);
-/* True if the OOM killer killed a process that has just died of SIGKILL. Reads the count first. */
+/*
+ * Reads the count. Returns true if the OOM killer killed a process that has just died of SIGKILL.
+ */
 bool cw_oom_has_killed(struct cw_oom *oom, int64_t now_ns);

@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* We sort only this many entries of a directory; no job has that many threads. */
+/* Most threads of a process that we list and sort. No job has that many. */
 #define MAX_LISTED 65536u
 
 ssize_t cw_procfs_read_fd(int fd, char *buf, size_t len)
@@ -67,10 +67,13 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret)
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	size_t len;
 
-	/* The name may hold any byte, even blanks and parentheses. The last ')' ends it. */
+	/*
+	 * The name is between the first '(' and the last ')'. It may contain any byte, also blanks
+	 * and parentheses.
+	 */
 	if (!open || !close || close < open)
 		return -EBADMSG;
-	/* These are fields 3, 14, 15 and 22 of proc(5). */
+	/* Read fields 3, 14, 15 and 22 of proc(5). */
 	if (sscanf(close + 1,
 		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64
 		   " %*s %*s %*s %*s %*s %*s %" SCNu64,
@@ -96,8 +99,8 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret)
 }
 
 /*
- * Finds the line with this key, but not the first line, which holds the name. The kernel escapes
- * the name's newlines, so a program cannot forge a line.
+ * Finds the line with this key. Skips the first line, which has the program's name. The kernel
+ * escapes newlines in the name, so a program cannot forge a line.
  */
 static const char *find_line(const char *text, const char *key)
 {
@@ -124,7 +127,7 @@ int cw_procfs_parse_ids(const char *text, struct cw_procfs_ids *ret)
 	return 0;
 }
 
-/* True if the user owns the process's user namespace. Root owns the initial one. */
+/* True if the user owns the process's user namespace. Root owns the initial namespace. */
 static bool is_namespace_of(int proc_fd, uid_t uid)
 {
 	_cleanup_(closep) int ns = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
@@ -154,7 +157,10 @@ bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid)
 	    read_at(proc_fd, name, text, sizeof(text)) <= 0 ||
 	    cw_procfs_parse_ids(text, &ids) < 0 || !has_ids_of(proc_fd, &ids, uid))
 		return false;
-	/* If a process has ended, it has no memory, and root owns its status file. */
+	/*
+	 * An ended process has no memory. The kernel then shows root as the owner of its status
+	 * file, which does not mean that the program is hidden.
+	 */
 	state = find_line(text, "State:");
 	return st.st_uid == uid || (state && strspn(state, " \tZX") > strspn(state, " \t"));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of /proc that capture children read. Reading /proc of a stuck process can hang, because
- * it may take the process's memory lock, so the daemon's loop must never call these functions. The
- * exception is cw_procfs_may_see(): it reads status and the link to a namespace, and these take no
- * lock that a program could hold.
+ * The parts of /proc that capture children read. Some of these files take the process's memory
+ * lock, so reading /proc of a stuck process can hang. The daemon's loop must therefore not call
+ * these functions. The only exception is cw_procfs_may_see(). It reads status and the link to a
+ * namespace, and these take no lock that a program can hold.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Limit of listed threads; a rank has some hundred at most. */
+/* Most threads that we list. A rank has at most some hundred. */
 #define CW_PROCFS_MAX_THREADS 256u
 
 /*
@@ -31,71 +31,79 @@ struct cw_procfs_stat {
 	uint64_t user_ticks, system_ticks; /* in ticks of sysconf(_SC_CLK_TCK) */
 	uint64_t start_ticks;
 };
-/* Parses the text of a stat file. 0 or -EBADMSG. Pure. */
+/* Parses the text of a stat file. Returns 0 or -EBADMSG. Depends only on the text. */
 int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret);
 /*
- * Reads and parses a stat file; tid 0 = of the process as a whole. 0 or -errno (-ENOENT: it is
- * gone).
+ * Reads and parses a stat file. tid: 0 = the process as a whole. Returns 0 or -errno. -ENOENT: the
+ * process or thread is gone.
  */
 int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
 
 /*
- * We show a user only what he may see of a process himself (ptrace(2), PTRACE_MODE_READ_FSCREDS).
- * He may not look into a program that is set-user-ID or set-group-ID, that has file capabilities,
- * or that he may run but not read. Nor may he look into a program that has withdrawn itself
- * (PR_SET_DUMPABLE).
+ * We show a user only what this user may read of the process directly (ptrace(2),
+ * PTRACE_MODE_READ_FSCREDS). Some programs hide from their own user: a program that is set-user-ID
+ * or set-group-ID, has file capabilities, or may be run but not read. A program may also hide
+ * itself (PR_SET_DUMPABLE).
  *
- * The kernel shows this by the owner of /proc/PID/status: it is root, unless the program is
- * dumpable. (The directory itself always belongs to the effective user.) We also check ids and
- * capabilities, because a program may keep those when it declares itself dumpable again.
- * Capabilities in a user namespace that the user owns are his.
+ * The kernel shows this by the owner of /proc/PID/status, which is root unless the program is
+ * dumpable. (The directory itself always belongs to the effective user.) A program may declare
+ * itself dumpable again and still have special ids or capabilities, so we check these, too.
+ * Capabilities in a user namespace of the same user do no harm.
  */
 #define CW_PROCFS_NOT_VISIBLE                                                                      \
 	"the program is not its user's to see: another user or group, capabilities, a file that "  \
 	"may be run but not read, or withdrawn (PR_SET_DUMPABLE)"
 
 struct cw_procfs_view {
-	int proc_fd; /* descriptor of /proc/PID; stays with the process even if the pid is reused */
+	/* descriptor of /proc/PID; it belongs to this process even if the pid is reused */
+	int proc_fd;
 	uid_t uid;
-	uint64_t start_stack; /* start of the stack; differs from program to program */
+	uint64_t start_stack; /* address of the stack's start; it differs from program to program */
 };
 
 /*
- * Opens a view of the process for its user. 0; -ENOENT: the process is gone, or the pid belongs to
- * another one; -EPERM: the user may not see it; or another -errno. Close it with
- * cw_procfs_view_close().
+ * Opens a view of the process for its user. Returns 0 or -errno. -ENOENT: the process is gone, or
+ * the pid belongs to another process. -EPERM: the user may not see the program. After 0, close the
+ * view with cw_procfs_view_close().
  */
 int cw_procfs_view_open(pid_t pid, uint64_t start_ticks, uid_t uid, struct cw_procfs_view *ret);
 void cw_procfs_view_close(struct cw_procfs_view *view);
 /*
- * True if the process still runs the same program, and its user may still see it. Call it after the
- * capture. If it returns false, discard everything you have read. It also returns false if the
- * process is gone.
+ * True if the process still runs the same program and its user may still see it. Call this after
+ * the capture. If it returns false, discard everything that you have read. It also returns false if
+ * the process is gone.
  */
 bool cw_procfs_view_holds(const struct cw_procfs_view *view);
 /*
- * True if the user may see this thread. proc_fd is a descriptor of /proc/PID; tid 0 = the first
+ * True if the user may see this thread. proc_fd: a descriptor of /proc/PID; tid: 0 = the first
  * thread.
  */
 bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid);
 
 struct cw_procfs_ids {
-	uid_t uid[4]; /* real, effective, saved, file system */
+	uid_t uid[4]; /* in this order: real, effective, saved, file system */
 	gid_t gid[4];
-	uint64_t permitted; /* capabilities */
+	uint64_t permitted; /* permitted capabilities, as bits */
 };
-/* Parses the text of a status file. 0 or -EBADMSG. Pure. */
+/*
+ * Parses the ids and capabilities in the text of a status file. Returns 0 or -EBADMSG. Depends only
+ * on the text.
+ */
 int cw_procfs_parse_ids(const char *text, struct cw_procfs_ids *ret);
 
 struct cw_procfs_syscall {
-	int64_t number; /* -1 = blocked, but not in a system call */
+	/* number of the system call; -1 = the thread is blocked outside of a system call */
+	int64_t number;
 	uint64_t sp, pc;
 };
-/* Parses the text of a syscall file. 0; -EAGAIN: the thread is running; -EBADMSG. Pure. */
+/*
+ * Parses the text of a syscall file. Returns 0, -EBADMSG, or -EAGAIN if the thread is running.
+ * Depends only on the text.
+ */
 int cw_procfs_parse_syscall(const char *text, struct cw_procfs_syscall *ret);
 
 /*
- * Lists thread ids, the main thread first, then ascending. Returns the number of ids in tids, at
- * most max, or -errno. *ret_total is the number of all threads.
+ * Lists thread ids: the main thread, then the others in ascending order. Returns the number of ids
+ * in tids, at most max, or -errno. *ret_total: the number of all threads.
  */
 int cw_procfs_threads(pid_t pid, pid_t *tids, unsigned max, unsigned *ret_total);

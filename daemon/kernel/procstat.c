@@ -14,7 +14,10 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* A stat line has about 350 bytes, io 120, and a list of children 8 bytes per child. */
+/*
+ * Sizes of our buffers. A stat line has about 350 bytes, io about 120, and the list of children 8
+ * bytes per child.
+ */
 #define SMALL_FILE_BYTES 1024
 #define CHILDREN_FILE_BYTES 4096
 #define STATUS_FILE_BYTES 4096
@@ -47,7 +50,7 @@ static int read_small(int dir_fd, const char *name, char *buf, size_t len)
 	return 0;
 }
 
-/* Field numbers of proc(5). From the state letter (3) on, the fields are separated by spaces. */
+/* Numbers of fields in proc(5). Spaces separate the fields from the state letter (3) on. */
 enum stat_field {
 	FIELD_STATE = 3,
 	FIELD_PPID = 4,
@@ -84,7 +87,10 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 		st->start_ticks = v;
 		break;
 	case FIELD_STARTSTACK:
-		/* The kernel shows 0 to strangers. No living user process has its stack at 0. */
+		/*
+		 * The kernel shows 0 if we have no right to see it. No living program has its stack
+		 * at 0.
+		 */
 		st->is_permitted = v != 0;
 		st->start_stack = v;
 		break;
@@ -98,7 +104,10 @@ static void take_field(struct cw_procstat *st, unsigned field, const char *text)
 
 int cw_procstat_parse(const char *text, struct cw_procstat *ret)
 {
-	/* The program chooses comm, which may even be ") R 1". The last ')' ends it. */
+	/*
+	 * The name is between the first '(' and the last ')'. The program chooses its name, which
+	 * may even be ") R 1".
+	 */
 	const char *open = strchr(text, '(');
 	const char *close = strrchr(text, ')');
 	struct cw_procstat st = { 0 };
@@ -128,16 +137,17 @@ int cw_procstat_open(pid_t pid)
 	char path[32];
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid); /* cannot be cut: 11 digits */
+	/* cannot be cut: a pid has at most 11 characters */
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? (errno == ENOENT ? -ESRCH : -errno) : fd;
 }
 
 /*
- * True if the process is in the middle of execve(). Then the kernel gives up the old memory and
- * closes descriptors, and their file systems decide how long that takes. A read of "stat", "io" or
- * "syscall" waits for it. A read of "statm" does not wait, and shows new memory without a program
- * in it. A process without any memory has ended.
+ * True if the process is in the middle of execve(). The kernel then gives up the old memory and
+ * closes descriptors, which takes as long as their file systems take. A read of "stat", "io" or
+ * "syscall" would wait for this. A read of "statm" does not wait. During execve() it shows the new
+ * memory, still without program text. A process without any memory has ended.
  */
 static bool is_in_execve(int proc_fd)
 {
@@ -161,7 +171,7 @@ int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
 	char name[32], buf[SMALL_FILE_BYTES];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "task/%d/stat", (int)tid); /* fits */
+	(void)snprintf(name, sizeof(name), "task/%d/stat", (int)tid); /* the name always fits */
 	r = read_small(proc_fd, name, buf, sizeof(buf));
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }
@@ -248,15 +258,15 @@ size_t cw_procstat_children_of(int proc_fd, pid_t tid, pid_t *pids, size_t max)
 	char name[40], buf[CHILDREN_FILE_BYTES], *end;
 	size_t n = 0;
 
-	(void)snprintf(name, sizeof(name), "task/%d/children", (int)tid); /* fits */
+	(void)snprintf(name, sizeof(name), "task/%d/children", (int)tid); /* the name always fits */
 	if (read_small(proc_fd, name, buf, sizeof(buf)) < 0)
-		return 0; /* the thread ended, or the kernel has no such file */
+		return 0; /* the thread has ended, or the kernel has no such file */
 	for (char *p = buf; n < max; p = end) {
 		long pid = strtol(p, &end, 10);
 
 		if (end == p)
 			break;
-		if (*end == ' ' && pid > 0) /* a number that the end of buf cuts has no blank */
+		if (*end == ' ' && pid > 0) /* without a blank, the end of buf has cut the number */
 			pids[n++] = (pid_t)pid;
 	}
 	return n;
@@ -281,11 +291,14 @@ int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret)
 	char name[40], buf[STATUS_FILE_BYTES], *line, *end;
 	int r;
 
-	(void)snprintf(name, sizeof(name), "task/%d/status", (int)tid); /* fits */
+	(void)snprintf(name, sizeof(name), "task/%d/status", (int)tid); /* the name always fits */
 	r = read_small(proc_fd, name, buf, sizeof(buf));
 	if (r < 0)
 		return r;
-	/* Skip the first line: it holds the thread's name, with its newlines escaped. */
+	/*
+	 * Search from the second line on. The first line has the thread's name, whose newlines are
+	 * escaped.
+	 */
 	line = strstr(buf, "\nNSpid:");
 	end = line ? strchr(line + 1, '\n') : NULL;
 	if (!end)

@@ -9,7 +9,9 @@
 #include "daemon/kernel/kernel_facts.h"
 #include "daemon/kernel/procstat.h"
 
-/* Reads the tracer's name and user. False if it has ended meanwhile, or if we may not see it. */
+/*
+ * Reads the tracer's name and user. Returns false if the tracer has ended, or if we may not see it.
+ */
 static bool look_at_tracer(pid_t pid, struct cw_facts_signal *ret)
 {
 	_cleanup_(closep) int proc_fd = cw_procstat_open(pid);
