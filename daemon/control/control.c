@@ -15,11 +15,14 @@
 #include "proto/messages.h"
 #include "report/incident_filter.h"
 
-/* The longest string of a message, less room for the other fields and the envelope. */
+/*
+ * Longest document: the longest string of a message, less room for its other fields and the frame's
+ * header.
+ */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
 #define MAX_LISTED 4096
-/* The most ranks of a page. The loop has time for this many. */
+/* Most ranks of a page. The loop has time for no more. */
 #define SUMMARIES_RANKS 8u
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
@@ -30,7 +33,7 @@ static void fail(struct cw_control_answer *answer, uint32_t code, const char *te
 	(void)snprintf(answer->error, sizeof(answer->error), "%s", text);
 }
 
-/* Takes doc. Writes its numbers with this many digits. */
+/* Answers with doc, and consumes the reference to it. Writes doubles with this many digits. */
 static void succeed_with(struct cw_control_answer *answer, json_t *doc, int digits)
 {
 	answer->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
@@ -78,8 +81,8 @@ static void do_ops(const struct cw_control_source *s, const struct cw_caller *ca
 }
 
 /*
- * True if the caller may see the incident, by the uid that was recorded with it. If no uid was
- * recorded, only callers that see all may see it.
+ * True if the caller may see the incident. We compare with the uid in the incident. If it has none,
+ * only callers with sees_all may see it.
  */
 static bool may_see_incident(const struct cw_caller *caller, const json_t *incident)
 {
@@ -90,7 +93,10 @@ static bool may_see_incident(const struct cw_caller *caller, const json_t *incid
 	return json_is_integer(uid) && json_integer_value(uid) == (json_int_t)caller->uid;
 }
 
-/* Lists the newest incidents first, because thousands of them do not fit into a message. */
+/*
+ * Lists the newest incidents. Thousands of incidents do not fit into a message, so the oldest may
+ * be missing.
+ */
 static void do_incidents(const struct cw_control_source *s, const struct cw_caller *caller,
 			 const json_t *arguments, struct cw_control_answer *answer)
 {
@@ -116,9 +122,9 @@ static void do_incidents(const struct cw_control_source *s, const struct cw_call
 }
 
 /*
- * The parts of a bundle that we send. We try these rows in order until the parts fit into a
- * message. Stacks say more than the snapshot, and the snapshot says more than tensors. We omit the
- * tensors of other nodes first.
+ * The parts of a bundle that we send. We try these rows from the first to the last, until the parts
+ * fit into a message. Stacks are more useful than the snapshot, and the snapshot is more useful
+ * than tensors. The tensors of other nodes are the first to go.
  */
 static const struct report_size {
 	bool has_stacks, has_snapshot, has_summaries, has_remote_summaries;
@@ -169,8 +175,8 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	r = cw_store_get(s->store, id, &bundle);
 	if (r < 0 || !may_see_incident(caller, cw_bundle_head(&bundle))) {
 		/*
-		 * Give the same answer in both cases: an id must not reveal another user's
-		 * incident.
+		 * Answer the same for an unknown id and another user's incident. Otherwise the
+		 * answer would reveal that the other user has this incident.
 		 */
 		fail(answer, r < 0 && r != -ENOENT ? CODE_ERROR : CODE_NO_DATA,
 		     r < 0 && r != -ENOENT ? strerror(-r) : "no incident with this id here");
@@ -179,9 +185,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	}
 	for (size_t i = 0; i < sizeof(report_sizes) / sizeof(report_sizes[0]); i++) {
 		cw_control_answer_fini(answer);
-		/*
-		 * Write numbers exactly: a reader of a copy may compare its sums to the last digit.
-		 */
+		/* Write all digits, because a reader of this copy may compare sums bit by bit. */
 		succeed_with(answer, report_doc(s, &bundle, &report_sizes[i]), CW_CONTROL_EXACT);
 		if (!answer->json || answer->code == CODE_OK)
 			break;
@@ -204,7 +208,8 @@ static void do_mute(const struct cw_control_source *s, const struct cw_caller *c
 }
 
 /*
- * Lists the jobs of that name that have summaries here. The caller then asks for a page of one job.
+ * Lists the jobs with this name that have summaries here. The caller chooses one, and then asks for
+ * a page of it.
  */
 static void do_summaries_jobs(const struct cw_control_source *s, const struct cw_caller *caller,
 			      const char *name, struct cw_control_answer *answer)
@@ -220,8 +225,8 @@ static void do_summaries_jobs(const struct cw_control_source *s, const struct cw
 }
 
 /*
- * Lists as many ranks as fit into a message. The list starts after the rank that `after_ns` and
- * `after_pid` name.
+ * Returns a page with as many ranks as fit into a message. It starts after the rank with `after_ns`
+ * and `after_pid`.
  */
 static void do_summaries_page(const struct cw_control_source *s, const struct cw_job_id *job,
 			      const json_t *arguments, struct cw_control_answer *answer)
@@ -306,7 +311,10 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 		}
 	}
 	json_decref(args);
-	/* If we ran out of memory, the document may lack parts without a note about it. */
+	/*
+	 * If memory ran out, parts of the document may be missing, and the document does not say
+	 * so.
+	 */
 	if (cw_json_failures() != failures)
 		fail(ret, CODE_ERROR, "the daemon is out of memory");
 	if (ret->code == CODE_OK)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first answer with content becomes the document. We join lists of incidents and sort them by
- * time, and we append lists of jobs. For everything else the answer of the first node that knows it
- * counts. The result names the nodes that did not answer. If we run out of memory, we report an
- * error, because an answer that lacks a part would look complete.
+ * The first answer with a document becomes the merged document. We join lists of incidents and sort
+ * them by time. We append lists of jobs. For the other verbs, the answer of the first node that
+ * knows the job or id counts. The merged document names the nodes that did not answer. If memory
+ * runs out, we report an error, because a document with a missing part would look complete.
  */
 #include "daemon/control/control_merge.h"
 
@@ -18,17 +18,15 @@
 #include "identity/job_label.h"
 #include "report/json_util.h"
 
-/*
- * The limits of one node's list: as many as fit into a message, and no more than a user would read.
- */
+/* Limits of the merged list. It must fit into a message, and no user reads more. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
-/* An entry has at most some 500 bytes. */
+/* Most jobs in a list, whose entries have at most some 500 bytes, and most jobs from one node. */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
-/* If its leader does not answer, a job's entry grows by at most this many bytes. */
+/* Most bytes that a job's entry grows if its leader does not answer. */
 #define MAX_EXPLANATION 256u
-/* We add up the counts of omitted entries that nodes report, unless they are nonsense. */
+/* Largest number of omitted entries that we believe a node. We add up these numbers. */
 #define MAX_OMITTED 1000000000
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
@@ -41,8 +39,8 @@ static json_t *parse(const char *json)
 /* ---- incidents ---- */
 
 /*
- * True if we see the incident for the first time. uid and id together are its name, and another
- * node may list any id.
+ * True if the incident is not in the list yet. We compare uid and id together. The id alone does
+ * not suffice, because another node may send any id.
  */
 static bool is_new(struct cw_merge *m, const json_t *entry)
 {
@@ -78,8 +76,8 @@ static void add_omitted(struct cw_merge *m, json_int_t n)
 }
 
 /*
- * Adds a node's incidents. If a job changed its leader, both nodes have a bundle, and we list the
- * one from the nearest node.
+ * Adds the incidents of a node. If a job's leader has changed, two nodes have a bundle of one
+ * incident. We then list the bundle of the node that answered first.
  */
 static void add_incidents(struct cw_merge *m, const json_t *doc)
 {
@@ -169,7 +167,7 @@ static void note_silent(struct cw_merge *m, const char *node)
 
 /* ---- jobs ---- */
 
-/* Adds a node's jobs to the list. The limit per node leaves room for the other nodes. */
+/* Adds a node's jobs to the list. A limit per node leaves room for the jobs of other nodes. */
 static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "jobs"), *entry;
@@ -180,7 +178,7 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 		const char *job = json_string_value(json_object_get(entry, "job"));
 
 		if (i == MAX_JOBS_OF_NODE || json_array_size(list) == MAX_JOBS) {
-			/* The list omits jobs of this node, so we name the node. */
+			/* Name the node, because the list lacks some of its jobs. */
 			note_silent(m, node);
 			break;
 		}
@@ -192,7 +190,7 @@ static void add_jobs(struct cw_merge *m, const char *node, const json_t *more)
 	}
 }
 
-/* Notes the time since when jobs of that name live on any node. */
+/* Adds a node's list of living jobs to our own. */
 static void add_living(struct cw_merge *m, const json_t *more)
 {
 	json_t *list = json_object_get(m->doc, "living"), *entry;
@@ -213,7 +211,10 @@ static void add_living(struct cw_merge *m, const json_t *more)
 	}
 }
 
-/* The fields that the leader of a job knows better than other nodes, with their types. */
+/*
+ * The fields of a job that we take from its leader, with their types. The leader knows them better
+ * than other nodes.
+ */
 static const struct {
 	const char *name;
 	json_type type;
@@ -239,7 +240,7 @@ static const struct {
 	{ "pods", JSON_ARRAY, true },
 };
 
-/* The states in which cw_status_doc() shows a job that its leader watches. */
+/* True if cw_status_doc() shows this state for a job that its leader watches. */
 static bool is_led_state(const char *state)
 {
 	static const char *const states[] = { "healthy", "suspect", "stalled", "hang" };
@@ -251,8 +252,8 @@ static bool is_led_state(const char *state)
 }
 
 /*
- * Takes a field of the leader's answer. If this node knows a mute, we keep it, because the leader
- * may not know it yet.
+ * Copies field i of the leader's answer to the job. Keeps a mute that only this node knows, because
+ * the leader may not know it yet.
  */
 static void take_field(json_t *job, const json_t *led, size_t i)
 {
@@ -271,7 +272,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	size_t bytes = json_dumpb(led, NULL, 0, JSON_COMPACT);
 
 	if (!is_led_state(cw_json_str(led, "state", "")))
-		return; /* we treat it like a missing answer */
+		return; /* treat this like a missing answer */
 	if (bytes > m->room) {
 		set_leader_answer(job, "no_room");
 		return;
@@ -282,7 +283,7 @@ static void take_led_job(struct cw_merge *m, json_t *job, const json_t *led)
 	set_leader_answer(job, "taken");
 }
 
-/* Fills in the jobs that the other node leads, from that node's answer. */
+/* Completes the jobs that this other node leads, from its answer. */
 static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led)
 {
 	json_t *by_key = json_object(), *job, *one;
@@ -306,7 +307,7 @@ static void add_led_jobs(struct cw_merge *m, const char *node, const json_t *led
 	json_decref(by_key);
 }
 
-/* States in the status why a job's leader has not answered for it. */
+/* Adds the reason why the leader did not complete this job to the job's summary. */
 static void explain_led_elsewhere(json_t *job)
 {
 	static const char *const whys[][2] = {
@@ -384,7 +385,8 @@ static void take_first(struct cw_merge *m, json_t *doc)
 }
 
 /*
- * Adds a document. True if no further answer is needed: for most verbs the first answer is enough.
+ * Adds a node's document. Returns true if we need no further answer. For most verbs, one answer is
+ * enough.
  */
 static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 {
@@ -399,8 +401,8 @@ static bool add_answer(struct cw_merge *m, const char *node, json_t *doc)
 		return false;
 	case CW_MERGE_SUMMARIES:
 		/*
-		 * Without a document so far, we asked one node because this node knew nothing of
-		 * the job.
+		 * If we have no document, this node does not know the job, and we have asked just
+		 * one node.
 		 */
 		if (!m->doc) {
 			take_first(m, doc);
@@ -437,7 +439,7 @@ static bool add_reply(struct cw_merge *m, const char *node, const struct cw_msg_
 		note_silent(m, node);
 		return false;
 	}
-	/* An empty answer has nothing to add to this node's answer, or is a failure. */
+	/* The answer has no document. The node has nothing to add, or it failed. */
 	if (!*reply->json) {
 		if (reply->code == CODE_NO_DATA)
 			return false;
@@ -476,7 +478,10 @@ void cw_control_merge_not_asked(struct cw_merge *m, unsigned n)
 	m->n_not_asked = n;
 }
 
-/* Notes in the document, or else in the error, that we did not ask other nodes. */
+/*
+ * Notes in the document that we did not ask other nodes. If there is no document, notes it in the
+ * error.
+ */
 static void add_not_asked(struct cw_merge *m)
 {
 	const char *which = m->n_not_asked == 1 ? "the other node was" : "the other nodes were";
@@ -497,7 +502,7 @@ static void add_not_asked(struct cw_merge *m)
 		       len ? "; " : "", which);
 }
 
-/* Names the silent nodes, because otherwise the answer would look complete. */
+/* Names the silent nodes. Without their names the document would look complete. */
 static void name_silent(struct cw_merge *m)
 {
 	const char *first = json_string_value(json_array_get(m->silent, 0));
@@ -524,7 +529,7 @@ void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret)
 		sort_incidents(m);
 	if (m->verb == CW_MERGE_STATUS)
 		explain_all_led_elsewhere(m);
-	if (m->verb != CW_MERGE_STATUS) { /* in a status each job names its silent leader */
+	if (m->verb != CW_MERGE_STATUS) { /* in a status, each job names its silent leader */
 		if (m->verb != CW_MERGE_REPORT || !m->doc)
 			name_silent(m);
 		add_not_asked(m);

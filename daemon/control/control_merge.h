@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges the answers of several nodes to one control request. Pure. */
+/* Merges the answers of several nodes to one control request. Depends only on its arguments. */
 #pragma once
 
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "proto/messages.h"
 
-/* We name at most this many silent nodes and count the others. */
+/* Most silent nodes that we name. A silent node is one that did not answer. We count the others. */
 #define CW_MERGE_MAX_SILENT 16u
 
 enum cw_merge_verb {
@@ -24,26 +24,32 @@ enum cw_merge_verb {
 
 struct cw_merge {
 	enum cw_merge_verb verb;
-	json_t *doc; /* the merged document so far; NULL = none yet */
+	json_t *doc; /* the merged document so far; NULL = no answer had one */
 	struct cw_control_answer answer;
-	json_t *silent; /* names of nodes without an answer */
-	json_t *listed; /* ids of incidents, as keys */
-	size_t room;    /* bytes that other nodes' jobs may still add to a status */
+	json_t *silent; /* names of the nodes that did not answer */
+	json_t *listed; /* ids of the incidents in doc, as keys */
+	size_t room;    /* bytes that a status may still grow, for jobs that other nodes lead */
 	unsigned n_silent;
 	unsigned n_not_asked;
-	bool is_short; /* a part is missing: memory ran out */
+	bool is_short; /* memory ran out, so a part of the document is missing */
 };
 
-/* Starts with this node's own answer, `local`, and takes its content. local may be NULL. */
+/*
+ * Starts the merge with `local`, this node's own answer, and takes its content. NULL = this node
+ * has no answer.
+ */
 void cw_control_merge_begin(struct cw_merge *m, enum cw_merge_verb verb,
 			    struct cw_control_answer *local);
-/* Adds a node's answer; NULL = the node did not answer. True if no further answer is needed. */
+/*
+ * Adds the answer of a node; reply NULL = the node did not answer. Returns true if we need no
+ * further answer.
+ */
 bool cw_control_merge_add(struct cw_merge *m, const char *node,
 			  const struct cw_msg_node_reply *reply);
-/* Notes that we did not ask n nodes, because too many queries to other nodes are under way. */
+/* Notes that we did not ask n nodes. Too many queries to other nodes were under way. */
 void cw_control_merge_not_asked(struct cw_merge *m, unsigned n);
 /*
- * Fills *ret with the merged answer, which the caller frees with cw_control_answer_fini(). m is
- * empty afterwards.
+ * Fills *ret with the merged answer, which the caller frees with cw_control_answer_fini(). Empties
+ * m.
  */
 void cw_control_merge_end(struct cw_merge *m, struct cw_control_answer *ret);

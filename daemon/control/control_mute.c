@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ten years. A user who mutes a job for longer means for ever. */
+/* Ten years. A longer mute has no end. */
 #define MAX_FOR_S (10.0 * 366 * 86400)
 #define MAX_LABEL 1024
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* A search for a job by its label, or by the part of the label after the colon. */
+/* The search for a job by name. The name is the job's label, or the part of it after the colon. */
 struct search {
 	const struct cw_caller *caller;
 	const char *name;
-	json_int_t uid; /* -1 = any user */
+	json_int_t uid; /* -1 = a job of any user */
 	uint32_t found_uid;
 	char found[MAX_LABEL + 1];
 	bool is_exact, is_ambiguous;
@@ -77,8 +77,9 @@ json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *la
 }
 
 /*
- * True if the caller may mute the job. We always believe a request to unmute: it silences nothing,
- * and the job may have ended. Another node may mute only jobs that concern it.
+ * True if the caller may mute the job. A caller on this node always may. Another node may mute only
+ * jobs whose ranks it runs or that it leads. It may always unmute: this suppresses no alert, and
+ * its ranks of the job may have ended.
  */
 static bool is_believed(const struct cw_status_source *status, const struct search *s,
 			const json_t *arguments)
@@ -112,7 +113,8 @@ static void explain(struct cw_mute_answer *a, struct cw_mutes *m, const struct s
 	const char *where = cw_mutes_where(m, s->found_uid, s->found);
 
 	/*
-	 * "Not muted here" is not an error, so it has its own code: another node may have the mute.
+	 * Use CODE_NO_DATA for a job that is not muted here. It is not an error, because another
+	 * node may have the mute.
 	 */
 	a->code = error == ENOENT ? CODE_NO_DATA : CODE_ERROR;
 	if (error == ENOENT && where && *where)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control verb `mute` (docs/schemas.md): finds the job, checks that the caller may mute it, and
- * answers. The owner, root and the control group may mute a job.
+ * The control verb `mute` (docs/schemas.md). Finds the job, checks that the caller may mute it, and
+ * mutes or unmutes it. The owner, root and the control group may mute a job.
  *
  * Loop thread only; writes the file of mutes.
  */
@@ -13,8 +13,9 @@
 #include "daemon/control/status_doc.h"
 
 struct cw_mute_answer {
-	uint32_t code; /* 0, 1 = error, 3 = no such job */
-	json_t *doc;   /* new reference on code 0 */
+	/* exit status of the command line: 0 = success, 1 = error, 3 = no such job */
+	uint32_t code;
+	json_t *doc; /* a new reference if code is 0 */
 	char error[256];
 };
 
@@ -23,8 +24,8 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 		     struct cw_mute_answer *ret);
 
 /*
- * Returns {"until": "…" or null for "for ever", "node": "…"}, or null if the job is not muted. The
- * verbs `mute` and `status` show it.
+ * Returns the mute of a job for the verbs `mute` and `status`, {"until": …, "node": "…"}. "until"
+ * is a time, or null for a mute without an end. Returns JSON null if the job is not muted.
  */
 json_t *cw_control_mute_doc(struct cw_mutes *mutes, uint32_t uid, const char *label,
 			    const char *self);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each verb has a plan. From this node's own answer, the plan decides whether to ask other nodes,
- * which nodes, and with which arguments. We merge their answers as they arrive (control_merge.h),
- * and the caller gets one answer. If too many queries are under way, a question waits in the same
- * list for a while. If its wait is too long, the caller gets this node's answer, with a note that
- * we asked no other node. The second half of this file answers the queries of other nodes, a
- * limited number per second.
+ * Each verb has a plan. The plan starts from this node's own answer. It decides whether to ask
+ * other nodes, which nodes to ask, and with which arguments. We merge the answers as they arrive
+ * (control_merge.h), and the caller gets one answer.
+ *
+ * A question that we may not start yet waits in the list of questions. If it waits too long, the
+ * caller gets this node's answer, with a note that we asked no other node. The second half of this
+ * file answers the queries of other nodes, a limited number per second.
  */
 #include "daemon/control/control_nodes.h"
 
@@ -27,22 +28,25 @@
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
 /*
- * The limit of incidents from each node, newest first. Users read no more, and the lists of many
- * nodes add up.
+ * Most incidents that we request from each node, the newest ones. Users read no more, and the lists
+ * of many nodes add up.
  */
 #define MAX_LISTED 256
 
 struct plan {
 	enum cw_merge_verb verb;
 	const char *name;
-	json_t *arguments; /* owned */
+	json_t *arguments; /* owned reference */
 	char node[CW_NODE_NAME_MAX];
 	bool is_for_one;
-	/* Names of leaders, as keys; owned; NULL = the plan does not ask leaders. */
+	/*
+	 * Names of the leaders to ask, as keys of an owned object; NULL = this plan does not ask
+	 * leaders.
+	 */
 	json_t *leaders;
 };
 
-/* A question of a client on this node that waits for answers. */
+/* A client's question on this node that waits for answers of other nodes. */
 struct question {
 	struct question *next, *prev;
 	struct cw_control_nodes *owner;
@@ -51,11 +55,11 @@ struct question {
 	void *user;
 	struct plan plan;
 	struct cw_merge merge;
-	struct cw_peer_query *ask; /* NULL = waits for its turn */
+	struct cw_peer_query *ask; /* NULL = we may not start it yet */
 	int64_t asked_ns;
 };
 
-/* A node whose query for stacks waits for the answer. */
+/* A query for stacks from another node, until we send the answer. */
 struct guest {
 	struct guest *next, *prev;
 	struct cw_control_nodes *owner;
@@ -67,10 +71,11 @@ struct cw_control_nodes {
 	struct cw_control_nodes_config config;
 	struct question *questions;
 	struct guest *guests;
-	int64_t second_ns; /* start of the second for which we count answers */
+	int64_t second_ns; /* start of the second in which we count the answers to other nodes */
 	unsigned answered;
 	unsigned n_pages;
-	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S]; /* uids of the callers */
+	/* uids of the callers that got these pages */
+	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S];
 };
 
 int cw_control_nodes_new(const struct cw_control_nodes_config *config,
@@ -150,7 +155,7 @@ static bool on_answer(const char *node, const struct cw_msg_node_reply *reply, v
 }
 
 /*
- * True if no other node gave stacks. We then answer with the stacks of this node's ranks and say
+ * True if no other node sent stacks. We then answer with the stacks of this node's ranks, and say
  * so.
  */
 static bool is_left_to_us(const struct question *q)
@@ -184,8 +189,8 @@ static void on_done(void *user)
 }
 
 /*
- * True if the question may start. A user may have only one under way, because it costs other nodes
- * work.
+ * True if the question may start. A question costs other nodes work, so a user may have only one
+ * under way.
  */
 static bool may_ask(const struct question *q)
 {
@@ -223,8 +228,8 @@ static void note_unreachable(struct question *q)
 }
 
 /*
- * Asks the other nodes by the job's whole label, because the short name may match another job
- * there.
+ * Plans to ask the other nodes with the job's whole label. On another node, the short name may
+ * match another job.
  */
 static bool plan_mute(struct plan *plan, const struct cw_control_answer *local)
 {
@@ -253,7 +258,10 @@ static bool plan_stacks(struct cw_control_nodes *n, const struct cw_caller *call
 	}
 }
 
-/* Asks the node that the caller names, or else asks all nodes for the job. */
+/*
+ * Plans to ask the node that the caller names. If the caller names none, plans to ask all nodes for
+ * the job.
+ */
 static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_answer *local,
 			   struct plan *plan)
 {
@@ -269,7 +277,7 @@ static bool plan_summaries(struct cw_control_nodes *n, const struct cw_control_a
 	       cw_transport_is_alive(n->config.transport, plan->node);
 }
 
-/* If another node leads the job, adds that leader and the job's key to the plan. */
+/* If another node leads the job, adds this leader and the job's key to the plan. */
 static void plan_status_of(const struct cw_transport *t, const json_t *job, struct plan *plan,
 			   json_t *keys)
 {
@@ -288,8 +296,8 @@ static void plan_status_of(const struct cw_transport *t, const json_t *job, stru
 }
 
 /*
- * Asks leaders for their jobs. A leader gets only the names of jobs, and answers for those that it
- * leads.
+ * Plans to ask the leaders of this node's jobs. A leader gets only the keys of jobs, and answers
+ * about those that it leads.
  */
 static bool plan_status(const struct cw_control_nodes *n, const struct cw_control_answer *local,
 			struct plan *plan)
@@ -325,7 +333,8 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		verb++;
 	plan->verb = verb;
 	if (verb < CW_MERGE__MAX)
-		plan->name = names[verb]; /* a static string, so it outlives the request */
+		/* a static string, because verb may be freed before the query ends */
+		plan->name = names[verb];
 	switch (verb) {
 	case CW_MERGE_COMMUNICATORS:
 		return local->code == CODE_OK;
@@ -361,7 +370,7 @@ static uint32_t deadline_of(enum cw_merge_verb verb)
 	}
 }
 
-/* Lists the leaders of the plan that are alive. The names are borrowed from the plan. */
+/* Lists the living leaders of the plan. The names belong to the plan. */
 static unsigned living_leaders(const struct question *q,
 			       const char *names[CW_CONTROL_NODES_LEADERS])
 {
@@ -376,7 +385,7 @@ static unsigned living_leaders(const struct question *q,
 	return n;
 }
 
-/* 0, or -ENOMEM. */
+/* Starts the query. Returns 0 or -ENOMEM. */
 static int start(struct question *q)
 {
 	const char *leaders[CW_CONTROL_NODES_LEADERS];
@@ -406,7 +415,10 @@ static int start(struct question *q)
 	return 0;
 }
 
-/* Ends a question that got no turn in time, because its caller has a deadline, too. */
+/*
+ * Ends a question that could not start in time. We must answer now, because its caller has a
+ * deadline, too.
+ */
 static void give_up(struct question *q)
 {
 	unsigned n = q->plan.leaders ? (unsigned)json_object_size(q->plan.leaders)
@@ -438,7 +450,7 @@ bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *ca
 	q->asked_ns = cw_clock_now_ns(n->config.clock);
 	cw_control_merge_begin(&q->merge, plan.verb, local);
 	DL_APPEND(n->questions, q);
-	return true; /* the next tick starts it */
+	return true; /* the next tick will start it */
 }
 
 /* ---- answering other nodes ---- */
@@ -466,8 +478,8 @@ static void on_stacks(struct cw_control_answer *answer, void *user)
 }
 
 /*
- * True if the peer may ask for stacks. Four collections run at a time for all users, so one peer
- * must leave room for others.
+ * True if this peer may ask for stacks now. Only four collections run at the same time for all
+ * users, so one peer must leave room for others.
  */
 static bool has_quota(const struct cw_control_nodes *n, const char *from)
 {
@@ -480,8 +492,8 @@ static bool has_quota(const struct cw_control_nodes *n, const char *from)
 }
 
 /*
- * Answers a query for stacks, if this node leads the job. Other nodes would have to ask the leader
- * in turn.
+ * Answers a query for stacks if this node leads the job. Any other node would only have to ask the
+ * leader.
  */
 static void answer_stacks(struct cw_control_nodes *n, const char *from,
 			  const struct cw_caller *caller, const struct cw_msg_node_request *ask)
@@ -511,8 +523,8 @@ static void answer_stacks(struct cw_control_nodes *n, const char *from,
 }
 
 /*
- * Takes one of this second's pages. True if there was one for the caller. A user gets at most half
- * of them; a caller that sees all has no such limit.
+ * Takes one of this second's pages for the caller. Returns false if there is none left for this
+ * caller. A user gets at most half of the pages. This does not apply to a caller with sees_all.
  */
 static bool has_page(struct cw_control_nodes *n, const struct cw_caller *caller)
 {
@@ -576,7 +588,8 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		return true;
 	}
 	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
-	if (strcmp(ask->verb, "mute") == 0) /* the reply has the details: log them */
+	/* log it, because the reply alone has no trace on this node */
+	if (strcmp(ask->verb, "mute") == 0)
 		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
 			   ask->json);
 	for (size_t i = 0; i < sizeof(served) / sizeof(served[0]); i++)

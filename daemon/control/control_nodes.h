@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control verbs over the whole cluster. If this node has no answer or only part of it, we ask its
- * peers; we also answer their queries. The answer names each node that did not reply.
+ * Control verbs over the whole cluster. If this node has no answer, or only a part of it, we ask
+ * its peers. We also answer the queries of other nodes. The answer names each node that did not
+ * reply. This table has the nodes that we ask:
  *
- *	incidents  all living peers; one list
- *	report     all living peers if this node does not know the id; the first node that has it
- *	mute       this node first, then every node that knows the job: the mute outlives any one of
- *	           them; another node mutes only if it knows that this node has ranks of the job or
- *	           leads it
- *	status     the leaders of this node's jobs, if the client asks for them (`leaders`)
- *	stacks     the job's leader; all living peers if this node does not know the job
- *	communicators  all living peers; one list
- *	summaries  all living peers, to find the job; then one node, for a page of it
+ * incidents  all living peers; we join their lists
+ * report     all living peers if this node does not know the id; the first report wins
+ * mute       this node first. Then every node that knows the job, so that the mute outlives any one
+ *            of these nodes. Another node obeys only if it knows that this node runs ranks of the
+ *            job or leads it.
+ * status     the leaders of this node's jobs, if the client asks for them (`leaders`)
+ * stacks     the job's leader; all living peers if this node does not know the job
+ * communicators  all living peers; we join their lists
+ * summaries  all living peers, to find the job; then one node, for one page
  *
- * At most CW_PEER_QUERY_MAX queries are under way, and one per user (any number for a caller that
- * sees all). A further query waits for CW_CONTROL_NODES_PLACE_MS. Then the caller gets this node's
- * answer, with a note that we did not ask the other nodes.
+ * At most CW_PEER_QUERY_MAX queries are under way, and one per user. (A caller that sees all jobs
+ * may have any number.) A further query waits up to CW_CONTROL_NODES_PLACE_MS. After that the
+ * caller gets this node's answer, with a note that we did not ask the other nodes.
  *
- * The caller is identified by the daemon that asks: it knows the caller from its kernel, and holds
- * the cluster's key or certificate. We limit the number of answers to other nodes; stacks have the
- * usual limit per user.
+ * Another node trusts us to name the caller. We know the caller from the kernel, and we hold the
+ * cluster's key or certificate. We limit the number of answers to other nodes. Stacks also have
+ * their usual limit per user.
  *
  * Loop thread only; nothing blocks.
  */
@@ -34,26 +35,32 @@
 
 struct cw_control_nodes;
 
-/* We send this many answers to other nodes per second. Beyond it we tell the nodes to try again. */
+/*
+ * Most answers to other nodes per second. Beyond this limit we reply that the node should try
+ * again.
+ */
 #define CW_CONTROL_NODES_PER_S 32u
 /*
- * This many of the answers may be pages of tensor summaries. Each takes some 20 ms of the loop, and
- * a user gets half of them.
+ * Most pages of tensor summaries among these answers. A page takes some 20 ms of the loop. One user
+ * gets at most half of the pages.
  */
 #define CW_CONTROL_NODES_PAGES_PER_S 8u
 /*
- * A query waits this long for its turn, and this long for the answers. The command line waits a bit
- * longer.
+ * How long a query waits until we may start it, and how long we then wait for the answers. The
+ * command line waits a bit longer than both.
  */
 #define CW_CONTROL_NODES_PLACE_MS 4000u
 #define CW_CONTROL_NODES_WITHIN_MS 5000u
-/* The wait for communicators. It is short, because `status` does not wait for a late answer. */
+/*
+ * How long we wait for documents of communicators. The wait is short, because the command `status`
+ * needs them and must not be slow.
+ */
 #define CW_CONTROL_NODES_COMMS_MS 1500u
-/* The wait for a status. A user watches it and repeats it. */
+/* How long we wait for a status. It is short, because a user watches it and can repeat it. */
 #define CW_CONTROL_NODES_STATUS_MS 3000u
-/* We ask at most this many leaders for one status. */
+/* Most leaders that we ask for one status. */
 #define CW_CONTROL_NODES_LEADERS 64u
-/* The wait for stacks. It covers the leader's own limit and the round trip. */
+/* How long we wait for stacks. It covers the leader's own time limit and the way there and back. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u
 
 struct cw_control_nodes_config {
@@ -63,30 +70,36 @@ struct cw_control_nodes_config {
 	struct cw_stacks *stacks;
 };
 
-/* Borrows all arguments. 0 or -ENOMEM. */
+/* Borrows all pointers of config. Returns 0 or -ENOMEM. */
 int cw_control_nodes_new(const struct cw_control_nodes_config *config,
 			 struct cw_control_nodes **ret);
 /*
- * Open questions end without a call of their fn. Call this before you free the stacks. Takes NULL;
- * returns NULL.
+ * Ends open questions without calling their fn. Call this before cw_stacks_request_free(). Takes
+ * NULL; returns NULL.
  */
 struct cw_control_nodes *cw_control_nodes_free(struct cw_control_nodes *n);
 
 /*
- * Asks other nodes if they have something to add. local is this node's own answer, or NULL for
- * stacks. True: we take local, and fn gets the answer later, exactly once, unless
- * cw_control_nodes_cancel() comes first. We ask no peer before cw_control_nodes_tick(). False:
- * other nodes have nothing to add.
+ * Asks other nodes if they may have something to add. local: this node's own answer; NULL for
+ * stacks. Returns true: we take local, and call fn exactly once later, unless
+ * cw_control_nodes_cancel() comes first. We ask no peer before cw_control_nodes_tick(). Returns
+ * false: the other nodes have nothing to add, and local is the answer.
  */
 bool cw_control_nodes_ask(struct cw_control_nodes *n, const struct cw_caller *caller,
 			  const char *verb, const char *json, struct cw_control_answer *local,
 			  cw_stacks_fn fn, void *user);
 void cw_control_nodes_cancel(struct cw_control_nodes *n, const void *user);
 
-/* Handles a message of another node. False if it is neither a query nor an answer to one. */
+/*
+ * Handles a message of another node. Returns false if the message is neither a query nor an answer
+ * to one.
+ */
 bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 			      const struct cw_message *msg);
 
-/* Call it several times a second while it is not idle. */
+/*
+ * Starts waiting questions and ends late ones. Call this several times a second while
+ * cw_control_nodes_is_idle() is false.
+ */
 void cw_control_nodes_tick(struct cw_control_nodes *n);
 bool cw_control_nodes_is_idle(const struct cw_control_nodes *n);

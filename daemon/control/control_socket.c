@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client has one request at a time, and the loop answers one request per client in an iteration.
- * After an answer the user waits in proportion to the time that the answer took. Slow answers
- * (stacks, other nodes) are polled, and the client gets no other answer meanwhile. Users share the
- * places; root has some of its own.
+ * A client has one request at a time. In each iteration, the loop answers at most one request per
+ * client. After an answer, the user's next request waits in proportion to the time that the answer
+ * took. Some answers are slow, because they need stacks or other nodes. We poll for them, and the
+ * client gets no other answer meanwhile. Users share the places for clients; a few places are
+ * reserved for root.
  */
 #include "daemon/control/control_socket.h"
 
@@ -35,29 +36,36 @@
 #define NO_GROUP ((gid_t)-1)
 #define MAX_GROUPS 256
 #define READ_BYTES (16u << 10)
-/* The interval of polling for slow answers. Stacks of a job take a second or more. */
+/* Interval of polling for slow answers. The stacks of a job take a second or more. */
 #define POLL_MS 100
 
-/* The cost of answering one user. Before not_before_ns we read no request of the user. */
+/* One user's share of the loop. We answer no request of the user before not_before_ns. */
 struct share {
 	uid_t uid;
 	int64_t not_before_ns;
 };
 
-/* If more users come than this, we forget the user whose last request is the oldest. */
+/*
+ * Most users whose share we remember. Beyond it we forget the user whose last request is the
+ * oldest.
+ */
 #define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
 
 struct client {
 	struct client *next, *prev;
 	struct cw_control_socket *socket;
-	/* Only for answers: if it read, it would lose descriptors sent along. */
+	/*
+	 * We only write through it. If it read, it would drop the descriptors that a client sends
+	 * along.
+	 */
 	struct bufferevent *bev;
 	struct evbuffer *in;
-	struct event *readable; /* also has the timeout for a silent client */
+	/* fires when the client has sent bytes, or has been silent for too long */
+	struct event *readable;
 	struct timeval idle;
-	struct event *next_request; /* fires when its user's share allows the next request */
+	struct event *next_request; /* fires when the user's share allows the next request */
 	struct cw_caller caller;
-	bool awaits; /* an answer from stacks or from other nodes is due */
+	bool awaits; /* we wait for an answer from stacks or from other nodes */
 };
 
 struct cw_control_socket {
@@ -73,11 +81,11 @@ struct cw_control_socket {
 	gid_t group;
 	struct cw_stacks *stacks;
 	struct cw_control_nodes *nodes;
-	struct event *poll; /* runs while stacks or answers of other nodes are due */
-	char *path;         /* NULL = the descriptor was inherited */
+	struct event *poll; /* runs while we wait for stacks or other nodes */
+	char *path;         /* path of the file that we made; NULL = the descriptor was inherited */
 };
 
-/* Frees all that the client has. Its connection is closed last. */
+/* Frees everything of the client. Closes its connection last. */
 static void client_free(struct client *c)
 {
 	int fd = c->bev ? bufferevent_getfd(c->bev) : -1;
@@ -112,7 +120,10 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 	if (primary == group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
-		return false; /* no user has that many groups, so this is not a member */
+		/*
+		 * the call fails for more groups than fit, which no user has; treat it as no member
+		 */
+		return false;
 	for (size_t i = 0; i < len / sizeof(gid_t); i++)
 		if (groups[i] == group)
 			return true;
@@ -134,7 +145,7 @@ static int identify(const struct cw_control_socket *s, int fd, struct cw_caller 
 	return 0;
 }
 
-/* Returns the bytes of this user's replies that its clients have not read yet. */
+/* Returns the sum of unsent bytes over all clients of this client's user. */
 static size_t unread_bytes(const struct client *c)
 {
 	const struct client *other;
@@ -163,11 +174,11 @@ static int reply(struct client *c, const struct cw_control_answer *answer)
 	return bufferevent_write(c->bev, frame, len) < 0 ? -ENOMEM : 0;
 }
 
-/* Continues to read, but only while there is room. */
+/* Continues to read from the client, unless its input is full. */
 static void read_on(struct client *c)
 {
 	if (evbuffer_get_length(c->in) >= CW_CONTROL_MAX_REQUEST)
-		(void)event_del(c->readable); /* cannot fail: the event is set up */
+		(void)event_del(c->readable); /* cannot fail: the event exists */
 	else if (event_add(c->readable, &c->idle) < 0)
 		log_err("control: no timer, a client may be silent for longer");
 }
@@ -194,8 +205,8 @@ static void poll_soon(struct cw_control_socket *s)
 	const struct timeval soon = { .tv_usec = POLL_MS * 1000 };
 
 	/*
-	 * Never postpone a pending poll. Otherwise clients that come and go fast would stall all
-	 * others.
+	 * Never postpone a poll that is due. Otherwise clients that connect often could stop the
+	 * answers to all other clients.
 	 */
 	if (event_pending(s->poll, EV_TIMEOUT, NULL))
 		return;
@@ -214,8 +225,8 @@ static void on_poll(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * Makes the client wait for a slow answer. It gets no other answer meanwhile, because answers have
- * no ids.
+ * Makes the client wait for a slow answer. It gets no other answer before, because it could not
+ * tell the answers apart: they have no ids.
  */
 static void await(struct client *c)
 {
@@ -296,7 +307,7 @@ static struct share *share_of(struct cw_control_socket *s, uid_t uid)
 	return oldest;
 }
 
-/* Serves the first complete request, if the user's share allows it now. */
+/* Answers the first complete request in the client's input, if the user's share allows it now. */
 static int serve_one(struct client *c, int64_t now_ns)
 {
 	size_t len, used, have = evbuffer_get_length(c->in);
@@ -307,7 +318,7 @@ static int serve_one(struct client *c, int64_t now_ns)
 	if (r == CW_FRAME_NEED_MORE)
 		return have < CW_CONTROL_MAX_REQUEST ? r : -EMSGSIZE;
 	if (r == 0 && used > CW_CONTROL_MAX_REQUEST)
-		r = -EMSGSIZE; /* the request came in pieces, and the last one exceeded the limit */
+		r = -EMSGSIZE; /* the last piece of the request exceeded the limit */
 	if (r == 0)
 		r = on_frame(c, payload, len);
 	if (r < 0)
@@ -322,8 +333,8 @@ static int serve_one(struct client *c, int64_t now_ns)
 }
 
 /*
- * Serves one request per iteration, so that a client with a thousand requests delays no other
- * client.
+ * Answers one request of the client. The next one waits for the next iteration, so a client with a
+ * thousand requests does not delay other clients.
  */
 static void serve(struct client *c)
 {
@@ -376,7 +387,10 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	client_close(user);
 }
 
-/* Tells a client that we close its connection, before its request or before its answer. */
+/*
+ * Sends a last message to a client before we close its connection. The client had sent no request,
+ * or had no answer yet.
+ */
 static void send_refusal(int fd)
 {
 	static const struct cw_message msg = {
@@ -390,13 +404,13 @@ static void send_refusal(int fd)
 	size_t len;
 
 	if (cw_message_encode(&msg, &frame, &len) == 0)
-		/* If this fails, the connection ends anyway. */
+		/* We ignore an error, because the connection ends anyway. */
 		(void)!send(fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /*
- * Makes room for uid by displacing a client. All users but root share the places by their quotas.
- * False if there is no room.
+ * Makes room for a client of uid by closing another user's client. All users except root share
+ * these places by their quotas. Returns false if there is no room.
  */
 static bool displace_for(struct cw_control_socket *s, uid_t uid)
 {
@@ -407,7 +421,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 
 	DL_FOREACH (s->clients, c)
 		if (c->caller.uid != 0) {
-			/* The list is in order of arrival: later entries are younger. */
+			/* The list is in order of arrival, so the index serves as the time. */
 			charges[n] = (struct cw_quota_charge){ .uid = c->caller.uid,
 							       .since_ns = (int64_t)n,
 							       .holder = c };
@@ -419,7 +433,7 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 		return true;
 	case CW_QUOTA_DISPLACE:
 		displaced = holder;
-		/* Send no refusal in the middle of an answer. */
+		/* Send no refusal while an answer is partly sent. */
 		if (evbuffer_get_length(bufferevent_get_output(displaced->bev)) == 0)
 			send_refusal(bufferevent_getfd(displaced->bev));
 		client_close(displaced);
@@ -431,8 +445,8 @@ static bool displace_for(struct cw_control_socket *s, uid_t uid)
 }
 
 /*
- * True if the caller may connect. Root is exempt from the limit of one user, because an
- * administrator must be able to look.
+ * True if the caller may connect. Root has no limit per user. An administrator must always be able
+ * to connect.
  */
 static bool make_room(struct cw_control_socket *s, const struct cw_caller *caller)
 {
@@ -446,7 +460,7 @@ static bool make_room(struct cw_control_socket *s, const struct cw_caller *calle
 	return own < CW_CONTROL_MAX_CLIENTS_PER_UID && displace_for(s, caller->uid);
 }
 
-/* Takes fd. Returns NULL if out of memory. */
+/* Makes a client that owns fd. Returns NULL if out of memory; fd is then closed. */
 static struct client *client_new(struct cw_control_socket *s, int fd,
 				 const struct cw_caller *caller)
 {
@@ -520,7 +534,7 @@ static int start_listening(struct cw_control_socket *s,
 		s->path = strdup(config->path);
 	}
 	(void)evutil_make_socket_nonblocking(fd);
-	/* 0: the socket already listens, with a backlog that one client cannot fill. */
+	/* A backlog of 0 leaves the socket's own backlog, which one client cannot fill. */
 	s->listener = evconnlistener_new(config->base, on_accept, s,
 					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (!s->listener) {
@@ -582,7 +596,7 @@ struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *s)
 	cw_stacks_request_free(s->stacks);
 	s->closer = cw_conn_closer_free(s->closer);
 	if (s->path)
-		(void)unlink(s->path); /* if this fails, the next start replaces the stale file */
+		(void)unlink(s->path); /* if this fails, the next start replaces the file */
 	free(s->path);
 	free(s);
 	return NULL;

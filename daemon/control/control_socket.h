@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket: frames with a ControlRequest come in, and each gets one ControlReply. The
- * kernel identifies the caller (SO_PEERCRED, SO_PEERGROUPS); the message never does. If other nodes
- * know more, we ask them (control_nodes.h).
+ * The control socket. Frames with a ControlRequest come in, and each gets one ControlReply. The
+ * kernel identifies the caller (SO_PEERCRED, SO_PEERGROUPS); we never believe the message about
+ * this. If other nodes may know more, we ask them (control_nodes.h).
  *
  * Loop thread only; nothing blocks.
  */
@@ -18,28 +18,28 @@ struct event_base;
 struct cw_control_socket;
 struct cw_fork_server;
 
-/* The limit of concurrent clients, and the part of it that is reserved for root. */
+/* Most clients at the same time, and the part of them that is reserved for root. */
 #define CW_CONTROL_MAX_CLIENTS 64u
 #define CW_CONTROL_MAX_ROOT 8u
 /*
- * The limit of one user's clients. The socket is open to all users, so no user may take all places;
- * they share them (identity/quota.h).
+ * Most clients of one user. Every user may connect, so one user must not take all places. Users
+ * share them by quotas (identity/quota.h).
  */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*
- * The limit of one user's replies that its clients have not read yet, so that no user takes all
- * memory. A status or a report has at most 1 MiB. We drop a client that asks for more without
- * reading.
+ * Most bytes of replies to one user that its clients have not read. Without this limit, one user
+ * could take all memory. A status or a report has at most 1 MiB. If a client makes requests beyond
+ * the limit, we close its connection.
  */
 #define CW_CONTROL_MAX_UNREAD_PER_UID (4u << 20)
 /*
- * Answers to one user take at most 1/5 of a core. After each answer, the user's next request waits
- * for four times the time that the answer took.
+ * Answers to one user may take 1/5 of a core. After each answer, the user's next request waits for
+ * four times as long as the answer took.
  */
 #define CW_CONTROL_SHARE 5
 /*
- * A request is a verb and an id. We drop a client that sends more than this many bytes, or nothing
- * for CW_CONTROL_IDLE_S.
+ * Limits of a request, which is a verb and an id. If a client sends more bytes, or nothing for
+ * CW_CONTROL_IDLE_S, we close its connection.
  */
 #define CW_CONTROL_MAX_REQUEST (64u << 10)
 #define CW_CONTROL_IDLE_S 10
@@ -47,16 +47,16 @@ struct cw_fork_server;
 struct cw_control_socket_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	struct cw_fork_server *forks; /* borrowed for life */
+	struct cw_fork_server *forks; /* borrowed for the socket's life */
 	const char *path;
-	const char *group; /* its members see all jobs; "" = none */
-	int listen_fd;     /* from socket activation; -1 = listen on path */
+	const char *group; /* members of this group see all jobs; "" = no group */
+	int listen_fd;     /* from socket activation; -1 = we listen on path */
 	struct cw_control_source source;
 	struct cw_stacks_config stacks;
 };
 
 /*
- * refused: clients beyond a limit. displaced: clients whose place went to another user. over_quota:
+ * refused: clients beyond a limit. displaced: clients whose place another user got. over_quota:
  * stacks and mutes beyond a limit. noise: clients that broke the protocol.
  */
 struct cw_control_socket_stats {
@@ -65,16 +65,16 @@ struct cw_control_socket_stats {
 };
 
 /*
- * Opens the socket. Every user may connect (0666), and sees only its own jobs. 0, or -errno with
- * err set.
+ * Opens the socket. Every user may connect (0666), but sees only its own jobs. Returns 0, or -errno
+ * with err set.
  */
 int cw_control_socket_new(const struct cw_control_socket_config *config,
 			  struct cw_control_socket **ret, struct cw_err *err);
-/* Removes the socket file if this object made it. Takes NULL; returns NULL. */
+/* Removes the socket's file if we made it. Takes NULL; returns NULL. */
 struct cw_control_socket *cw_control_socket_free(struct cw_control_socket *c);
 /*
- * Handles a query that another node sends for one of its callers. False if the message is not a
- * query.
+ * Handles a query of another node for one of that node's users. Returns false if the message is not
+ * a query.
  */
 bool cw_control_socket_message(struct cw_control_socket *c, const char *from,
 			       const struct cw_message *msg);

@@ -10,17 +10,17 @@
 #include "identity/job_label.h"
 
 /*
- * The most rows of all jobs together; we omit the rest. Joining 2,048 processes with 64 rows each,
- * one by one, would take minutes.
+ * Most rows of all jobs together; we omit further ones. Each new row is compared with all rows
+ * before it. With 2,048 processes of 64 rows each, this would take minutes.
  */
 #define MAX_JOINED 4096u
-/* The most tensors that we list. One is worth an alarm, and hundreds mean the same alarm. */
+/* Most tensors that we list. One tensor is enough for an alarm, and hundreds mean the same. */
 #define MAX_TENSORS 64u
 
 struct joined {
 	char job[CW_JOB_LABEL_BYTES];
 	uid_t uid;
-	uint32_t processes; /* number of processes that the row sums up */
+	uint32_t processes; /* number of processes whose rows are summed up in `row` */
 	struct cw_op_row row;
 };
 
@@ -109,7 +109,10 @@ static int by_job_and_bytes(const void *a, const void *b)
 						       : 0;
 }
 
-/* Returns the factor from the bytes of one rank to the size that nccl-tests divides by the time. */
+/*
+ * Returns a factor for the size of an op. nccl-tests divides this size by the time. It is a
+ * multiple of the bytes of one rank.
+ */
 static unsigned parts(const struct cw_op_row *row)
 {
 	switch (row->kind) {
@@ -125,7 +128,7 @@ static unsigned parts(const struct cw_op_row *row)
 }
 
 /*
- * Returns the factor from algbw to busbw in nccl-tests (doc/PERFORMANCE.md; gather.cu and
+ * Returns the factor from algbw to busbw that nccl-tests uses (doc/PERFORMANCE.md; gather.cu and
  * scatter.cu).
  */
 static double bus_factor(const struct cw_op_row *row)
@@ -156,7 +159,7 @@ static double quantile_us(const struct cw_durations *d, unsigned percent)
 	return (double)cw_durations_quantile_ns(d, percent) / 1000.0;
 }
 
-/* Returns the times within which half, nine of ten, 99 of a hundred, and all of the calls end. */
+/* Returns the quantiles of the calls' durations: 50 %, 90 %, 99 %, and the longest. */
 static json_t *calls_doc(const struct cw_durations *d)
 {
 	if (!d->n)
@@ -175,7 +178,7 @@ static json_t *row_doc(const struct joined *j)
 
 	if (j->row.comm_id)
 		(void)snprintf(comm, sizeof(comm), "0x%" PRIx64, j->row.comm_id);
-	if (s->device_ns) /* bytes per ns are GB per s */
+	if (s->device_ns) /* bytes per ns equal GB per s */
 		algbw = (double)s->timed_bytes * parts(&j->row) / (double)s->device_ns;
 	return json_pack(
 		"{s:s, s:I, s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request finds its job, takes a snapshot of the job's ranks, and hands it to a stack collection
- * (leader/incident/stack_collection.h). We then poll the stack collection until it is complete or
- * its time is over. If another node leads the job, the answer has only the ranks of this node.
+ * A request first finds its job and takes a snapshot of the job's ranks. It passes the snapshot to
+ * a stack collection (leader/incident/stack_collection.h). We then poll the collection until it is
+ * complete or its time is over. If another node leads the job, the answer has only the ranks of
+ * this node.
  */
 #include "daemon/control/stacks_request.h"
 
@@ -20,10 +21,13 @@
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
-/* The longest string of a message, less room for the envelope and the error text. */
+/*
+ * Longest document: the longest string of a message, less room for the frame's header and the error
+ * text.
+ */
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 
-/* Stands for "no rank". An unknown rank is -1. */
+/* Means "no rank". It is not -1, because -1 means a rank with an unknown number. */
 #define NO_RANK INT32_MIN
 
 struct request {
@@ -33,9 +37,11 @@ struct request {
 	cw_stacks_fn fn;
 	void *user;
 	int64_t end_ns;
-	struct cw_stack_collection *collection; /* NULL = the answer is an error */
-	char job[200];                          /* label of the job */
-	char note[160];                         /* what the answer lacks; "" = nothing */
+	/* NULL = the request failed, and the answer is an error */
+	struct cw_stack_collection *collection;
+	char job[200]; /* label of the job */
+	/* names the parts that the answer lacks; "" = none */
+	char note[160];
 	uint32_t code;
 	char error[256];
 };
@@ -45,7 +51,7 @@ struct cw_stacks {
 	struct request *requests;
 	struct {
 		uid_t uid;
-		int64_t at_ns; /* 0 = unused */
+		int64_t at_ns; /* time of the user's last request; 0 = this entry is free */
 	} users[CW_STACKS_MAX_USERS];
 	uint64_t refused;
 };
@@ -96,7 +102,7 @@ void cw_stacks_request_cancel(struct cw_stacks *s, const void *user)
 
 /* ---- limits ---- */
 
-/* Returns 0 and remembers the request, or returns how long the user has to wait, in ns. */
+/* Returns 0 and notes the request. If the user must wait, returns the remaining time in ns. */
 static int64_t wait_ns(struct cw_stacks *s, uid_t uid)
 {
 	int64_t now = cw_clock_now_ns(s->config.clock);
@@ -151,7 +157,7 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 struct search {
 	struct cw_stacks *s;
 	const struct cw_caller *caller;
-	const char *job; /* NULL = any */
+	const char *job; /* NULL = any job */
 	bool has_rank;
 	int32_t rank;
 	unsigned n_found;
@@ -160,7 +166,8 @@ struct search {
 	struct cw_job_id id;
 	bool is_led_here, is_hang;
 	char leader[64];
-	const struct cw_election_job *part; /* set while we list the processes of this node */
+	/* the job while we list its processes on this node; otherwise NULL */
+	const struct cw_election_job *part;
 	uint32_t node;
 };
 
@@ -181,7 +188,10 @@ static bool has_rank(const struct cw_snapshot *snap, int32_t rank)
 	return false;
 }
 
-/* Notes a job that matches. Takes snap. False if the wanted rank is not in it. */
+/*
+ * Notes a job that matches, and takes snap. Returns false if it lacks the wanted rank, or if
+ * another job matched before.
+ */
 static bool note_found(struct search *f, const char *label, struct cw_snapshot *snap)
 {
 	if (f->has_rank && !has_rank(snap, f->rank)) {
@@ -203,7 +213,7 @@ static void on_job(const struct cw_job_digests *digests, const struct cw_job *jo
 	struct search *f = user;
 	struct cw_snapshot *snap;
 
-	/* The call reads the job's windows and changes nothing, in spite of the cast. */
+	/* Cast the const away: the function reads the job's windows and changes nothing. */
 	if (!is_wanted(f, digests->label, digests->uid) ||
 	    cw_leader_snapshot(f->s->config.leader, digests, (struct cw_job *)job, &snap) < 0)
 		return;
@@ -227,11 +237,11 @@ static void on_process(const struct cw_node_process *p, const char *label, void 
 	uint32_t index;
 
 	if (strcmp(label, f->part->label) == 0 && p->uid == f->part->uid)
-		/* On failure the snapshot lacks this rank. */
+		/* If this fails, the snapshot lacks this rank. */
 		(void)cw_snapshot_add_rank(f->snap, &rank, &index);
 }
 
-/* Finds this node's part of a job that another node leads, unless this node leads it. */
+/* Notes a job that another node leads, with its ranks on this node. */
 static void on_local_job(const struct cw_election_job *r, void *user)
 {
 	const char *self = cw_transport_self(((struct search *)user)->s->config.transport);
@@ -253,7 +263,10 @@ static void on_local_job(const struct cw_election_job *r, void *user)
 	(void)snprintf(f->leader, sizeof(f->leader), "%s", r->leader);
 }
 
-/* Finds the job. False if there is not exactly one match; q's error is then set. */
+/*
+ * Finds the wanted job. Returns false, and sets the request's error, unless exactly one job
+ * matches.
+ */
 static bool find_job(struct search *f, struct request *q)
 {
 	cw_leader_jobs(f->s->config.leader, on_job, f);
@@ -361,7 +374,7 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 	struct search f = search_for(s, caller, arguments);
 
 	if (!q)
-		return; /* the caller's deadline reports the failure */
+		return; /* out of memory: the caller has a deadline and will report it */
 	q->owner = s;
 	q->uid = caller->uid;
 	q->fn = fn;
@@ -384,7 +397,8 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 	bad |= json_object_set(doc, "evidence", evidence);
 	json_decref(evidence);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
-		(void)json_object_del(doc, "evidence"); /* the trees contain the same stacks */
+		/* we can omit it, because the stack trees have the same stacks */
+		(void)json_object_del(doc, "evidence");
 	a->code = cw_json_int(doc, "seen", 0) > 0 ? CODE_OK : CODE_NO_DATA;
 	a->json = bad ? NULL : cw_json_write(doc, JSON_COMPACT);
 	if (!a->json || strlen(a->json) > MAX_JSON) {

@@ -18,11 +18,11 @@
 struct collector {
 	const struct cw_status_source *source;
 	const struct cw_caller *caller;
-	json_t *jobs; /* NULL = we ran out of memory */
+	json_t *jobs; /* NULL = memory ran out */
 	int64_t now_ns;
 	/*
-	 * For another node: the keys of the wanted jobs and the room for them in bytes; 0 = all
-	 * jobs.
+	 * Only for queries of other nodes. wanted: the keys of the wanted jobs. max_bytes: room for
+	 * these jobs; 0 = all jobs, without a limit.
 	 */
 	const json_t *wanted;
 	size_t bytes, max_bytes;
@@ -34,7 +34,7 @@ static double seconds(int64_t ns)
 }
 
 /*
- * Adds the fields that do not depend on the job's leader. If we run out of memory,
+ * Adds the fields about alerts, which do not depend on the job's leader. If memory runs out,
  * cw_control_handle() notices it.
  */
 static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, const char *label,
@@ -52,7 +52,7 @@ static void add_alerts(const struct collector *c, json_t *job, uint32_t uid, con
 				      : json_null());
 }
 
-/* Adds the last stall that ended by itself. */
+/* Adds the last stall that ended by itself to the job. */
 static void add_slow(const struct collector *c, json_t *job, const struct cw_job_view *view)
 {
 	json_t *slow = json_null();
@@ -64,7 +64,7 @@ static void add_slow(const struct collector *c, json_t *job, const struct cw_job
 	(void)json_object_set_new(job, "slow", slow);
 }
 
-/* Returns the rank that comes late in a job that makes progress. */
+/* Describes the rank that is always late in a job that makes progress. */
 static json_t *late_doc(const struct cw_late_rank *late, int64_t now_ns)
 {
 	const struct cw_slow *s = &late->said;
@@ -91,7 +91,7 @@ static void add_late(const struct collector *c, json_t *job, const struct cw_lat
 	(void)json_object_set_new(job, "late", list);
 }
 
-/* Adds the time after which the job's own watchdog ends it. */
+/* Adds the time limit of the job's own watchdog, which ends the job. */
 static void add_timeout(json_t *job, const struct cw_job_view *view)
 {
 	json_t *timeout = json_null();
@@ -104,14 +104,16 @@ static void add_timeout(json_t *job, const struct cw_job_view *view)
 	(void)json_object_set_new(job, "job_timeout", timeout);
 }
 
-/* Adds the proposal to use the policy "serving", if we made one. We make it only once. */
+/*
+ * Adds our proposal to use the policy "serving", if we have made it. We make it only once per job.
+ */
 static void add_proposal(json_t *doc, const struct cw_job *job)
 {
 	if (cw_stall_has_proposed_serving(job->stall))
 		(void)json_object_set_new(doc, "proposed_policy", json_string("serving"));
 }
 
-/* Adds the job's pods. `pods` has one per line; "" = the job runs in none. */
+/* Adds the job's pods. pods: one per line; "" = the job runs in no pod. */
 static void add_pods(json_t *job, const char *pods)
 {
 	json_t *list = *pods ? json_array() : json_null();
@@ -207,7 +209,8 @@ static void on_job(const struct cw_job_digests *digests, const struct cw_job *jo
 }
 
 /*
- * Explains why the job, or some of its ranks here, are untracked. False if all ranks are tracked.
+ * Explains why the job is untracked, or some of its ranks on this node. Returns false if all ranks
+ * are tracked.
  */
 static bool describe_untracked(const struct collector *c, const struct cw_election_job *job,
 			       bool is_led_here, char *buf, size_t len)
@@ -245,7 +248,7 @@ static void on_local_job(const struct cw_election_job *job, void *user)
 		return;
 	is_untracked = describe_untracked(c, job, is_led_here, summary, sizeof(summary));
 	if (is_led_here && !is_untracked)
-		return; /* on_job() adds it */
+		return; /* on_job() adds this job */
 	if (!is_untracked)
 		(void)snprintf(summary, sizeof(summary),
 			       "%s leads this job; run `collwatch status` there", job->leader);
@@ -306,8 +309,8 @@ static const char *reload_name(uint32_t result)
 }
 
 /*
- * Returns the result of the last reload. The reason may quote the file, which may hold secrets, so
- * only callers that see all get it.
+ * Returns the result of the last reload of the configuration. Only callers with sees_all get the
+ * reason of a failure. It may quote the file, which may hold secrets.
  */
 static json_t *reload_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
@@ -322,7 +325,10 @@ static json_t *reload_doc(const struct cw_status_source *s, const struct cw_call
 							  : json_null());
 }
 
-/* Writes a sentence about a reload that did not take effect. False if there is none to report. */
+/*
+ * Writes a sentence about a reload that did not take effect. Returns false if there is no such
+ * reload.
+ */
 static bool describe_reload(const struct cw_status_source *s, const struct cw_caller *caller,
 			    char *buf, size_t len)
 {
@@ -347,7 +353,10 @@ static bool describe_reload(const struct cw_status_source *s, const struct cw_ca
 	return true;
 }
 
-/* The notes as sentences, and their names in the same order. NULL = we ran out of memory. */
+/*
+ * The notes of the status: their sentences, and their names in the same order. NULL = memory ran
+ * out.
+ */
 struct notes {
 	json_t *texts, *names;
 };
@@ -446,13 +455,16 @@ static struct notes notes_doc(const struct cw_status_source *s, const struct cw_
 	return notes;
 }
 
-/* A user's sentence takes up to 1 KiB, and a status has 1 MiB. Users always see their own entry. */
+/*
+ * Most users that we list as untracked. A user's sentence takes up to 1 KiB, and the whole status 1
+ * MiB. Callers always see their own entry.
+ */
 #define MAX_UNTRACKED_USERS 64u
 
 struct untracked_doc {
 	const struct cw_caller *caller;
 	const char *what;
-	json_t *array; /* NULL = we ran out of memory */
+	json_t *array; /* NULL = memory ran out */
 };
 
 static void on_untracked_user(const struct cw_untracked_user *of, void *user)
@@ -471,7 +483,7 @@ static void on_untracked_user(const struct cw_untracked_user *of, void *user)
 	}
 }
 
-/* Lists untracked jobs and processes of the users that the caller may see. NULL = out of memory. */
+/* Lists the untracked jobs and processes of users that the caller may see. NULL = out of memory. */
 static json_t *untracked_doc(const struct cw_status_source *s, const struct cw_caller *caller)
 {
 	struct untracked_doc doc = { .caller = caller, .what = "jobs", .array = json_array() };

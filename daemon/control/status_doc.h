@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collwatch.status/1: the state of this daemon for one caller. Loop thread only; does not block. */
+/*
+ * collwatch.status/1: the state of this daemon, as one caller may see it. Loop thread only; does
+ * not block.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -20,13 +23,16 @@
 struct cw_mutes;
 
 /*
- * A caller and its rights, as the kernel reports them. sees_all: root, the daemon's own user or the
- * control group.
+ * A caller and its rights, as the kernel reports them. sees_all is true for root, the daemon's own
+ * user and members of the control group.
  */
 struct cw_caller {
 	uid_t uid;
 	bool sees_all;
-	/* Node that asks for the caller, known from its connection; NULL = this node. */
+	/*
+	 * The node that asks for this caller, which we know from the connection; NULL = the caller
+	 * is on this node.
+	 */
 	const char *node;
 };
 
@@ -40,42 +46,48 @@ struct cw_status_source {
 	const struct cw_transport *transport;
 	const struct cw_election *members;
 	const struct cw_leader *leader;
-	struct cw_node_stats node;   /* filled by the caller */
-	const struct cw_node *ranks; /* NULL = no facts about ops */
-	struct cw_mutes *mutes;      /* NULL = none */
+	struct cw_node_stats node;   /* the caller of cw_status_doc() fills it */
+	const struct cw_node *ranks; /* NULL = the document has no facts about ops */
+	struct cw_mutes *mutes;      /* NULL = no job is muted */
 	bool is_shadow;
 	struct cw_accept_pause_stats accept;
 	int64_t started_ns;
-	int64_t loop_max_ns;    /* daemon/loop_lag.h */
-	uint64_t log_lost;      /* lines lost; see cw_log_lost() */
-	struct cw_store *store; /* NULL = none */
-	char peers_note[320];   /* from cw_tcp_note() */
-	/* Why there is no kernel evidence; NULL = there is some. */
+	int64_t loop_max_ns;    /* longest delay of the loop, from daemon/loop_lag.h */
+	uint64_t log_lost;      /* log lines that were lost, from cw_log_lost() */
+	struct cw_store *store; /* NULL = there is no store */
+	char peers_note[320];   /* text from cw_tcp_note() */
+	/* Reason why we have no evidence from BPF; NULL = we have it. */
 	const char *no_kernel_events;
-	const struct cw_reload_state *reload; /* NULL = no reload yet */
+	const struct cw_reload_state *reload; /* NULL = no configuration was reloaded yet */
 };
 
-/* Returns a new reference; NULL = out of memory. */
+/* Returns the document as a new reference; NULL = out of memory. */
 json_t *cw_status_doc(const struct cw_status_source *s, const struct cw_caller *caller);
 
-/* The size of a job's key in a query to its leader: "UID LABEL". */
+/* Size of a job's key in a query to its leader, with the text "UID LABEL". */
 #define CW_STATUS_KEY_BYTES (CW_JOB_LABEL_BYTES + 16)
 void cw_status_key(int64_t uid, const char *label, char key[CW_STATUS_KEY_BYTES]);
 
 /*
- * Answers another node. Returns the wanted jobs that this node leads and that the caller may see,
- * in the form of cw_status_doc(). `wanted` is an object with the keys of the jobs. We add as many
+ * Answers a query of another node. Returns those wanted jobs that this node leads and the caller
+ * may see, in the form of cw_status_doc(). wanted: an object with the keys of jobs. Adds as many
  * jobs as fit into max_bytes. New reference; NULL = out of memory.
  */
 json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_caller *caller,
 			  const json_t *wanted, size_t max_bytes);
 
-/* We say at start, in status and in each verdict's coverage that a daemon has no peers. */
+/*
+ * Texts for a daemon without peers. The log at the start, the status and the coverage of each
+ * verdict have them.
+ */
 #define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
 #define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
-/* The reason follows these words at start and in status. */
+/*
+ * Begins the text for a daemon without BPF, in the log at the start and in the status. The reason
+ * follows.
+ */
 #define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
-/* The status shows this while connections wait, and for a minute longer. */
+/* Text of the status while connections have to wait, and for one minute afterwards. */
 #define CW_STATUS_ACCEPT                                                                           \
 	"descriptors or memory ran out within the last minute: new connections had to wait; see "  \
 	"LimitNOFILE= of the unit and collwatch_open_fds"

@@ -11,7 +11,10 @@
 #include "record/record_reader.h"
 #include "report/json_util.h"
 
-/* When the process ended, by the present wall clock. */
+/*
+ * Returns the wall time at which the process ended, 0 if it lives. We convert with today's wall
+ * clock.
+ */
 static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *clock)
 {
 	int64_t ago_ns = cw_clock_now_ns(clock) - p->ended_ns;
@@ -22,7 +25,7 @@ static int64_t ended_wall_ns(const struct cw_process *p, const struct cw_clock *
 
 struct member {
 	struct cw_extension_rank rank;
-	int64_t created_wall_ns; /* when its record was made; 0 = unknown */
+	int64_t created_wall_ns; /* time at which the process made its record; 0 = unknown */
 };
 
 static struct member member_of(const struct cw_process *p, bool lives, const struct cw_clock *clock)
@@ -39,7 +42,10 @@ static struct member member_of(const struct cw_process *p, bool lives, const str
 	};
 }
 
-/* Newest first: if there are more ranks than places, those of an earlier run are left out. */
+/*
+ * Sorts the newest records first. If there are too many ranks, those of an earlier run are left
+ * out.
+ */
 static int compare_places(int64_t a_ns, int32_t a_pid, int64_t b_ns, int32_t b_pid)
 {
 	if (a_ns != b_ns)
@@ -54,7 +60,7 @@ static int compare_members(const void *a, const void *b)
 	return compare_places(x->created_wall_ns, x->rank.pid, y->created_wall_ns, y->rank.pid);
 }
 
-/* Fills v in the order of pages. */
+/* Fills v with the members of the job, in the order of the pages. Returns their number. */
 static uint32_t members_of(const struct cw_summaries_source *source, const struct cw_job_id *job,
 			   struct member v[static CW_JOB_TENSOR_STATS_RANKS], uint32_t *ret_omitted)
 {
