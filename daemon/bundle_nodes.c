@@ -20,9 +20,9 @@ enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 
 #define VERB "summaries"
 #define ANSWER_MS 5000u
-/* How long a node rests before we ask it again. */
+/* Time between a failed query and the next query of the same node. */
 #define REST_NS (2 * CW_NS_PER_S)
-/* We list the nodes that have the job, and list them again if a node was silent. */
+/* Most times that we ask for the nodes that have the job. We ask again if a node did not answer. */
 #define LISTS 2u
 
 struct wanted {
@@ -35,32 +35,33 @@ struct wanted {
 struct source {
 	char *name;
 	unsigned tries;   /* failed attempts since the last page */
-	uint32_t n_ranks; /* summaries so far */
+	uint32_t n_ranks; /* number of summaries that we have fetched from it */
 	int64_t after_ns, after_pid;
 	int64_t rest_until_ns;
 	bool is_done, is_silent;
 };
 
-/* The bundle that we work on now. */
+/* The bundle that we work on now, and its progress. */
 struct gathering {
 	unsigned n_lists;
-	bool are_listed;   /* we know all nodes that have the job, as far as possible */
-	unsigned n_silent; /* nodes that gave nothing in the last list */
-	json_t *silent;    /* … their names */
+	/* true if we have asked for the nodes that have the job, as often as useful */
+	bool are_listed;
+	unsigned n_silent; /* number of nodes that did not answer the last such query */
+	json_t *silent;    /* names of these nodes */
 	struct source *sources;
 	unsigned n_sources;
-	struct source *asked; /* the node whose page we await */
+	struct source *asked; /* node whose page we are waiting for; NULL = none */
 	int64_t rest_until_ns, end_ns;
-	int64_t write_at_ns; /* when to retry writing the bundle */
+	int64_t write_at_ns; /* time of the next try to write to the bundle */
 	uint64_t bytes;
 	unsigned n_pages;
-	uint32_t omitted; /* ranks left out */
-	int error;        /* why we want no further page */
+	uint32_t omitted; /* number of ranks that were left out */
+	int error;        /* -errno of the reason for fetching no further page; 0 = none */
 };
 
 struct cw_bundle_nodes {
 	struct cw_bundle_nodes_config config;
-	struct wanted *queue; /* we work on the first */
+	struct wanted *queue; /* the bundles to do; we work on the first one */
 	struct gathering current;
 	struct cw_peer_query *ask;
 };
@@ -121,8 +122,8 @@ static bool has_place(const struct cw_bundle_nodes *b, uint32_t uid)
 }
 
 /*
- * Inserts w so that users take turns: a user's n-th bundle goes behind the first `n` bundles of
- * each other user.
+ * Inserts w into the queue so that users take turns. A user's n-th bundle goes behind the n-th
+ * bundle of each other user.
  */
 static void enqueue(struct cw_bundle_nodes *b, struct wanted *w)
 {
@@ -132,7 +133,7 @@ static void enqueue(struct cw_bundle_nodes *b, struct wanted *w)
 	DL_FOREACH (b->queue, at)
 		own += at->job.uid == w->job.uid;
 	DL_FOREACH (b->queue, at) {
-		unsigned n = 0; /* bundles of the same user before it */
+		unsigned n = 0; /* number of the same user's bundles before it in the queue */
 
 		for (other = b->queue; other != at; other = other->next)
 			n += other->job.uid == at->job.uid;
@@ -167,14 +168,14 @@ void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 	w = calloc(1, sizeof(*w));
 	if (!w || cw_job_id_make((uint32_t)json_integer_value(uid), cw_json_str(head, "job", ""),
 				 &w->job) < 0) {
-		free(w); /* without a job there is nothing to ask for */
+		free(w); /* without a job there is nothing to fetch */
 		return;
 	}
 	(void)snprintf(w->id, sizeof(w->id), "%s", id);
 	enqueue(b, w);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void on_done(void *user)
 {
@@ -183,7 +184,7 @@ static void on_done(void *user)
 	b->ask = cw_peer_query_free(b->ask);
 }
 
-/* node NULL: all nodes. False: out of memory. */
+/* Sends a query. node: NULL = all living nodes. Returns false if out of memory. */
 static bool ask(struct cw_bundle_nodes *b, const char *node, const json_t *arguments,
 		cw_peer_query_fn fn)
 {
@@ -204,7 +205,7 @@ static bool ask(struct cw_bundle_nodes *b, const char *node, const json_t *argum
 	return json && cw_peer_query_new(&query, &b->ask) == 0;
 }
 
-/* ---- nodes that have the job ---- */
+/* ---- finding the nodes that have the job ---- */
 
 static bool is_of_job(const json_t *job, const struct cw_job_id *wanted)
 {
@@ -227,7 +228,7 @@ static bool has_source(const struct gathering *gathering, const char *name)
 	return false;
 }
 
-/* True if nodes beside this one have the job. */
+/* True if nodes other than this one have summaries of the job. */
 static bool has_others(const struct gathering *gathering)
 {
 	return gathering->n_sources > 1;
@@ -252,7 +253,7 @@ static void add_source(struct gathering *gathering, const char *name)
 		add_silent(gathering, name);
 }
 
-/* Accepts what a node says about itself only. */
+/* Takes one node's list of jobs. Ignores what the list says about other nodes. */
 static bool on_list(const char *node, const struct cw_msg_node_reply *answer, void *user)
 {
 	struct cw_bundle_nodes *b = user;
@@ -275,7 +276,7 @@ static bool on_list(const char *node, const struct cw_msg_node_reply *answer, vo
 	return false;
 }
 
-/* We cannot query dead nodes, so their summaries are missing too. */
+/* Notes the dead peers as silent. We cannot query them, so their summaries may be missing, too. */
 static void add_away(struct cw_bundle_nodes *b)
 {
 	const struct cw_peer *peers;
@@ -294,7 +295,7 @@ static bool ask_who(struct cw_bundle_nodes *b)
 	json_t *arguments = json_pack("{s:s}", "job", b->queue->job.label);
 	bool is_asked;
 
-	/* This node comes first, so that all pages are of one time. */
+	/* Fetch from this node first, so that all pages have about the same age. */
 	add_source(gathering, cw_transport_self(b->config.transport));
 	json_decref(gathering->silent);
 	gathering->silent = json_array();
@@ -306,9 +307,12 @@ static bool ask_who(struct cw_bundle_nodes *b)
 	return is_asked;
 }
 
-/* ---- the bundle ---- */
+/* ---- writing to the bundle ---- */
 
-/* 0, or -errno: the store has no room for the document, or the bundle is gone. */
+/*
+ * Adds document n to the bundle. Returns 0, or -errno if the store has no room for it or the bundle
+ * is gone.
+ */
 static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 {
 	const struct wanted *w = b->queue;
@@ -318,7 +322,10 @@ static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 		   : -ENOMEM;
 }
 
-/* Writes which nodes are silent, or that we are asking. 0 or as put(). */
+/*
+ * Writes the list of silent nodes, or the note that we are still asking. Returns the values of
+ * put().
+ */
 static int put_absence(struct cw_bundle_nodes *b, struct cw_extension_absence absence)
 {
 	json_t *doc;
@@ -333,14 +340,14 @@ static int put_absence(struct cw_bundle_nodes *b, struct cw_extension_absence ab
 	return r;
 }
 
-/* ---- pages ---- */
+/* ---- fetching the pages ---- */
 
 static void give_up(struct source *s)
 {
 	s->is_done = s->is_silent = true;
 }
 
-/* Postpones the node: we ask it again, behind the others. */
+/* Postpones the node: we query it again after the other nodes. */
 static void defer(struct cw_bundle_nodes *b, struct source *s)
 {
 	s->rest_until_ns = cw_clock_awake_ns(b->config.clock) + REST_NS;
@@ -348,7 +355,10 @@ static void defer(struct cw_bundle_nodes *b, struct source *s)
 		give_up(s);
 }
 
-/* False: we fetch the same page again, or no further page at all. */
+/*
+ * Adds a page to the bundle. Returns false if the page is not in the bundle. We then fetch it again
+ * later, or fetch no further page.
+ */
 static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
 	struct gathering *gathering = &b->current;
@@ -370,7 +380,10 @@ static bool add_page(struct cw_bundle_nodes *b, struct source *s, const char *te
 	return r == 0;
 }
 
-/* Continues behind the last rank of this page if there are more ranks. */
+/*
+ * Notes the last rank of this page. The next page starts after it. If there are no more ranks, this
+ * node is done.
+ */
 static void go_on(struct cw_bundle_nodes *b, struct source *s, const struct cw_extension_page *page)
 {
 	s->tries = 0;
@@ -385,7 +398,7 @@ static void go_on(struct cw_bundle_nodes *b, struct source *s, const struct cw_e
 
 static void take_page(struct cw_bundle_nodes *b, struct source *s, const char *text)
 {
-	/* Readers of bundles refuse some documents: keep these out. */
+	/* Check the document first, because readers of bundles refuse duplicate keys. */
 	json_t *doc = cw_json_parse_text(text, JSON_REJECT_DUPLICATES);
 	struct cw_extension_page page;
 
@@ -404,7 +417,7 @@ static bool on_page(const char *node, const struct cw_msg_node_reply *answer, vo
 	if (answer && answer->code == CODE_OK)
 		take_page(b, s, answer->json);
 	else if (answer && answer->code == CODE_NO_DATA)
-		give_up(s); /* the job has left the node */
+		give_up(s); /* the job no longer runs on this node */
 	else
 		defer(b, s);
 	return true;
@@ -440,7 +453,7 @@ static void name_all(char *text, size_t size, const json_t *names, unsigned coun
 		cw_text_append(text, size, ", …");
 }
 
-/* Adds the nodes that have the job and did not give all of it. */
+/* Notes the nodes whose summaries are missing or incomplete. */
 static void add_unanswered(struct gathering *gathering)
 {
 	for (unsigned i = 0; i < gathering->n_sources; i++)
@@ -473,8 +486,8 @@ static void end_gathering(struct cw_bundle_nodes *b)
 }
 
 /*
- * False: not now, because the bundle is in memory only and is written later. With an error of the
- * gathering: never.
+ * Writes the first note to the bundle. Returns false if this is not possible now, because the
+ * bundle is still only in memory. If gathering->error is set, it will never be possible.
  */
 static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 {
@@ -491,7 +504,10 @@ static bool begin_pages(struct cw_bundle_nodes *b, int64_t now)
 	return r == 0;
 }
 
-/* Returns the next node whose rest is over. NULL: none. *ret_rests: a node still rests. */
+/*
+ * Returns a node that we may query now; NULL = none. *ret_rests: at least one node still has to
+ * wait after a failed query.
+ */
 static struct source *next_source(struct gathering *gathering, int64_t now, bool *ret_rests)
 {
 	*ret_rests = false;
@@ -505,7 +521,7 @@ static struct source *next_source(struct gathering *gathering, int64_t now, bool
 	return NULL;
 }
 
-/* False: the bundle is done. */
+/* Sends the next query. Returns false if the bundle is complete. */
 static bool next_question(struct cw_bundle_nodes *b)
 {
 	struct gathering *gathering = &b->current;

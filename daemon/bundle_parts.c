@@ -21,11 +21,11 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 						      cw_json_str(head, "job", ""), ret) == 0;
 }
 
-/* The loop has time for the summaries of this many ranks. Nodes with more GPUs are rare. */
+/* Most ranks whose summaries we add. The loop has time for these, and few nodes have more GPUs. */
 #define RANKS_MAX 16u
 
 /*
- * Returns the summaries as one JSON text, because we write it twice as fast as a document. NULL:
+ * Returns the summaries as one JSON string. We write a string twice as fast as a document. NULL =
  * the job has no summaries, or we are out of memory.
  */
 static json_t *summaries_of(const struct cw_summaries_source *source, const struct cw_job_id *job)
@@ -52,7 +52,8 @@ void cw_bundle_parts_add(const struct cw_summaries_source *source, const json_t 
 		return;
 	bundle->ops = cw_ops_doc_of_job(source->node, source->node_name, &job);
 	if (bundle->ops && !json_array_size(json_object_get(bundle->ops, "rows"))) {
-		json_decref(bundle->ops); /* the ranks of this document are on other nodes */
+		/* this node runs no ranks of the job, so the document is empty */
+		json_decref(bundle->ops);
 		bundle->ops = NULL;
 	}
 	bundle->summaries = summaries_of(source, &job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * collwatchd: reads the options, handles signals, and talks to the service manager. All the rest is
- * in service.c.
+ * collwatchd: reads the options, handles signals, and talks to the service manager. service.c does
+ * the rest.
  */
 #include <argp.h>
 #include <errno.h>
@@ -29,14 +29,14 @@
 #include "transport/tls.h"
 
 /*
- * Code 1 means a usage or configuration error. We skip 2: for the command line it means "a hang was
- * found".
+ * Exit statuses. 1 means an error of usage or configuration. We do not use 2, because the command
+ * line uses it for "a hang was found".
  */
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
 const char *argp_program_version = "collwatchd " CW_VERSION ", commit " CW_COMMIT;
 
-/* The unit file has the same limit. */
+/* Most file descriptors that we request, the same limit as in the unit file. */
 #define MAX_DESCRIPTORS 65536u
 
 static const char *arg_config;
@@ -115,7 +115,10 @@ struct daemon {
 	struct cw_fork_server *forks;
 	struct cw_service *service;
 	struct cw_config_reader *reader;
-	bool is_reading, wants_again; /* reading the file; read it once more afterwards */
+	/*
+	 * is_reading: a read of the file is in progress; wants_again: read it once more after that
+	 */
+	bool is_reading, wants_again;
 };
 
 static const char *config_path(void)
@@ -143,7 +146,9 @@ static void on_stop(evutil_socket_t sig, short what, void *user)
 
 static void start_reload(struct daemon *d);
 
-/* Logs a reload. r and restart come from cw_service_reload(); why is the text of the error. */
+/*
+ * Logs the result of a reload. r and restart: from cw_service_reload(). why: the text of the error.
+ */
 static void note_reload(struct daemon *d, int r, const char *restart, const char *why)
 {
 	if (r < 0) {
@@ -158,7 +163,10 @@ static void note_reload(struct daemon *d, int r, const char *restart, const char
 	}
 }
 
-/* Called when the configuration is read. Takes config, which is NULL if loading failed. */
+/*
+ * Called when the child has read the configuration, which we then own. config: NULL = loading
+ * failed.
+ */
 static void on_config(struct cw_config *config, int r, const struct cw_err *why, void *user)
 {
 	const char *restart = NULL;
@@ -197,7 +205,10 @@ static void start_reload(struct daemon *d)
 	}
 }
 
-/* If a reading is under way, we read the file again after it, because the file may have changed. */
+/*
+ * Reads the configuration again. If a read is in progress, repeats it afterwards, because the file
+ * may have changed since it began.
+ */
 static void on_reload(evutil_socket_t sig, short what, void *user)
 {
 	struct daemon *d = user;
@@ -221,8 +232,9 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * A rank takes up to six descriptors (CW_NODE_PROCESS_FDS). With the usual soft limit of 1,024, one
- * user could not have 100 ranks, because one user gets half of the places.
+ * Raises the soft limit of descriptors. A rank takes up to six of them (CW_NODE_PROCESS_FDS), and
+ * one user gets half of the places. With the usual soft limit of 1,024, a user could not have 100
+ * ranks.
  */
 static void raise_descriptor_limit(void)
 {
@@ -245,7 +257,7 @@ static int add_events(struct daemon *d, struct events *e)
 	struct timeval period;
 
 	if (period_ns <= 0 || period_ns > 30 * CW_NS_PER_S)
-		period_ns = 30 * CW_NS_PER_S; /* often enough for the status line */
+		period_ns = 30 * CW_NS_PER_S; /* often enough to update the status line */
 	period.tv_sec = period_ns / CW_NS_PER_S;
 	period.tv_usec = period_ns % CW_NS_PER_S / 1000;
 	e->term = evsignal_new(d->base, SIGTERM, on_stop, d);
@@ -293,7 +305,7 @@ static int check_certificates(const struct cw_config *config)
 	return EXIT_OK;
 }
 
-/* Loads the files that the configuration names in the way the daemon loads them. */
+/* Loads the files that the configuration names, as the daemon would. */
 static int check_files(const struct cw_config *config)
 {
 	struct cw_peer_key *key = NULL;
@@ -323,7 +335,7 @@ static int start_fork_server(struct daemon *d)
 		.clock = &cw_clock_system,
 		.jobs = cw_service_jobs,
 		.n_jobs = CW_SERVICE_JOBS,
-		.program = "/proc/self/exe", /* works after an upgrade, too */
+		.program = "/proc/self/exe", /* works also after an upgrade has replaced the file */
 	};
 
 	return cw_fork_server_new(&config, &d->forks);
@@ -398,7 +410,7 @@ int main(int argc, char **argv)
 		return r;
 	}
 	raise_descriptor_limit();
-	/* Peers and the webhook's server may disconnect in the middle of a write. */
+	/* Ignore SIGPIPE. Peers and the webhook's server may disconnect while we write. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();
 	if (!d.base) {

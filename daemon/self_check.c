@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One function per item that the configuration names. Each function checks its item as the daemon
- * would. It adds findings with a fixed name and, if a command fixes the fault, that command.
+ * There is one function per item that the configuration names. It checks the item as the daemon
+ * would. It adds a finding with a fixed name for each fault. If one command fixes the fault, the
+ * finding has it.
  */
 #include "daemon/self_check.h"
 
@@ -23,14 +24,15 @@
 #include "transport/secret_file.h"
 #include "transport/tls.h"
 
-/* Bundles of a large job take a few MiB each. */
+/* Below this much free space we warn. The bundles of a large job take a few MiB each. */
 #define LOW_SPACE_BYTES (UINT64_C(64) << 20)
 #define EXPIRES_SOON_DAYS 30
 
 struct finding {
-	const char *name, *fix; /* fix: the command; NULL = an administrator has to decide */
+	/* fix: the command that fixes the fault; NULL = an administrator has to decide */
+	const char *name, *fix;
 	bool stops;
-	bool is_note; /* not a fault, but the administrator should know it */
+	bool is_note; /* true if this is no fault, but the administrator should know it */
 };
 
 static void __attribute__((format(printf, 3, 4)))
@@ -42,7 +44,7 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	/* If we are out of memory, we lose this finding. */
+	/* If this fails, memory ran out, and the finding is missing. */
 	(void)json_array_append_new(list,
 				    json_pack("{s:s, s:o, s:o, s:b, s:b}", "name", f->name, "what",
 					      cw_json_text(what), "fix", cw_json_text(f->fix),
@@ -52,8 +54,8 @@ add(json_t *list, const struct finding *f, const char *fmt, ...)
 /* ---- keys ---- */
 
 /*
- * Reports a file that is missing or that other users can read. True if the caller can read the file
- * and check more.
+ * Adds a finding if the file is missing, or if other users can read it. Returns true if we can read
+ * the file and check more.
  */
 static bool check_secret(json_t *list, const char *key, const char *path)
 {
@@ -62,7 +64,7 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
-		if (errno != EACCES) /* EACCES: the file may exist */
+		if (errno != EACCES) /* with EACCES we cannot tell whether the file exists */
 			add(list, &f,
 			    "%s: %s: %m. Copy it from another node (mode 0600, owner root or the "
 			    "daemon's user), or make new ones for all with `collwatch "
@@ -71,8 +73,8 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 		return false;
 	}
 	/*
-	 * A credential of the service manager may be readable by its group. Only the daemon can
-	 * tell whether this file is one.
+	 * Ignore read access of the group, because the service manager may give it to a credential.
+	 * Only the daemon can tell whether this file is a credential.
 	 */
 	if (cw_secret_file_is_open(CW_SECRET_FILE_KEY, st.st_mode & ~S_IRGRP)) {
 		fix = cw_text_command("chmod 600", path);
@@ -84,8 +86,8 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 		return false;
 	}
 	/*
-	 * Other users cannot read the file. root can, but does not know the daemon's user, so it
-	 * can check only files of root.
+	 * No other user can read the file. We can check more only if root owns the file or we own
+	 * it. This process does not know the daemon's user.
 	 */
 	return access(path, R_OK) == 0 && (st.st_uid == 0 || st.st_uid == geteuid());
 }
@@ -142,7 +144,7 @@ static void check_space(json_t *list, const struct cw_config *config)
 	uint64_t left;
 
 	if (statvfs(config->state_dir, &fs) < 0)
-		return; /* the daemon makes the directory at its first start */
+		return; /* the daemon makes this directory when it starts first */
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (left < LOW_SPACE_BYTES)
 		add(list, &f,
@@ -160,7 +162,8 @@ static void check_header_file(json_t *list, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
-		if (errno != EACCES || geteuid() == 0) /* EACCES: the file may exist */
+		/* with EACCES we cannot tell whether the file exists */
+		if (errno != EACCES || geteuid() == 0)
 			add(list, &f,
 			    "webhook_header_file: %s: %m: the daemon does not start without it",
 			    path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the files and servers that the configuration names, for `collwatch doctor`: keys,
- * certificates, the state directory's space, the webhook's server. It checks them with the rights
- * of the user that runs it, and changes nothing. Run it in a process of its own: it may block for
- * some seconds.
+ * Checks the files and servers that the configuration names, for `collwatch doctor`. These are
+ * keys, certificates, the space in the state directory, and the webhook's server. The checks have
+ * the rights of the user that runs them, and they change nothing. Run them in a process of their
+ * own, because they may block for some seconds.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "daemon/config/config.h"
 
 /*
- * Returns a new reference to [{"name","what","fix" or null,"stops","note"}], or NULL if out of
- * memory. "stops": the finding keeps the daemon from starting. If config is NULL, the configuration
- * is unreadable, and err says why.
+ * Returns a new reference to [{"name","what","fix" or null,"stops","note"}]; NULL = out of memory.
+ * "stops": the daemon cannot start with this fault. config: NULL = the configuration is unreadable,
+ * for the reason in err.
  */
 json_t *cw_self_check(const struct cw_config *config, const struct cw_err *err);

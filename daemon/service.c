@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service.c opens the parts in the order in which they need each other, and closes them in reverse
- * order. Each part gets callbacks into this file and knows no other part.
+ * service.c creates the parts so that each part comes after the parts that it needs. It frees them
+ * in reverse order. Each part calls back into this file and knows no other part.
  *
- * Messages of peers are limited per peer, then dispatched by type. One tick drives all deadlines.
- * Messages of a node to itself are delivered from a timer that is due at once.
+ * We limit the messages of each peer, and then dispatch them by type. One timer, the tick, checks
+ * all deadlines. A timer without a delay delivers the messages of this node to itself.
  */
 #include "daemon/service.h"
 
@@ -46,20 +46,20 @@
 #include "transport/peer_rate.h"
 #include "transport/tcp.h"
 
-/* We check deadlines four times a second, because the shortest deadline that we promise is 2 s. */
+/* Interval of the tick. The shortest deadline that we promise is 2 s. */
 #define TICK_MS 250
-/* The interval at which we retry writing bundles that are not on disk yet. */
+/* Interval of our tries to write the bundles that are not on disk yet. */
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
 /*
- * The most processes registered on one node; one user gets half. This is far above the GPUs of a
- * node.
+ * Most registered processes of one node, far above its number of GPUs. One user gets half of these
+ * places.
  */
 #define MAX_PROCESSES 4096u
-/* At most two captures run at once on a node (docs/design/evidence.md#native-stacks). */
+/* Most captures at the same time on one node (docs/design/evidence.md#native-stacks). */
 #define MAX_CAPTURES 2u
 /*
- * One user can queue captures for all ranks of a full node. The queue has further room for the
- * ranks that an alert waits for and for other users (identity/quota.h).
+ * Most captures in the queue. One user can queue captures for all ranks of a full node. The rest is
+ * for ranks that an alert waits for, and for other users (identity/quota.h).
  */
 #define MAX_CAPTURES_QUEUED 112u
 
@@ -75,16 +75,16 @@ struct cw_service {
 	struct event_base *base;
 	struct cw_config *config;
 	struct cw_fork_server *forks;
-	struct cw_awake awake; /* the clock of all parts */
+	struct cw_awake awake; /* a clock that all parts use */
 	int64_t started_ns;
 	struct cw_reload_state reload;
 	struct cw_transport *transport;
 	struct cw_tcp *tcp;
 	struct cw_election *members;
-	struct cw_leader_driver driver; /* used by leader and members */
+	struct cw_leader_driver driver; /* effects for the leader and the election */
 	struct cw_leader *leader;
 	struct cw_node *node;
-	struct cw_kernel_events *kernel; /* NULL = unavailable; kernel_err says why */
+	struct cw_kernel_events *kernel; /* NULL = not available, for the reason in kernel_err */
 	struct cw_err kernel_err;
 	struct cw_capture *capture;
 	struct cw_responder *responder;
@@ -96,16 +96,16 @@ struct cw_service {
 	struct cw_user_names *user_names;
 	struct cw_control_socket *control;
 	struct cw_metrics_output *metrics;
-	struct cw_lateness lateness; /* lateness of the tick */
+	struct cw_lateness lateness; /* how late the tick fired */
 	int64_t ticked_ns;
 	struct event *tick;
-	struct event *wake; /* delivers messages of this node to itself */
+	struct event *wake; /* timer that delivers the messages of this node to itself */
 	struct cw_loop_lag lag;
 	int64_t store_retry_ns;
 	uint64_t digests_lost;
 };
 
-/* Tells the other nodes that the alert was delivered. */
+/* Announces to the other nodes that the alert was delivered. */
 static void announce_delivered(struct cw_service *s, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,
@@ -133,7 +133,7 @@ static void on_posted(const struct cw_incident_due *due, bool delivered, void *u
 
 /* ---- messages ---- */
 
-/* True if the peer exceeds its limit of requests that cost this node work. */
+/* True if the peer has sent too many requests that cost this node work. */
 static bool is_too_often(struct cw_service *s, const char *from, const struct cw_message *msg)
 {
 	enum cw_peer_ask kind;
@@ -168,7 +168,7 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	struct cw_service *s = user;
 
 	if (is_too_often(s, from, *msg))
-		return; /* the deadline of the peer's request reports the failure */
+		return; /* drop it: the peer's request has a deadline, which reports the failure */
 	if ((*msg)->type == CW_MSG_INCIDENT_DELIVERED)
 		hear_delivered(s, from, &(*msg)->incident_delivered);
 	else if ((*msg)->type == CW_MSG_MEMBERS)
@@ -186,7 +186,7 @@ static void on_wake_wanted(void *user)
 	const struct timeval now = { 0 };
 
 	if (s->wake)
-		/* If this fails, the next tick delivers the message. */
+		/* If this fails, the next tick delivers the messages. */
 		(void)event_add(s->wake, &now);
 }
 
@@ -211,7 +211,7 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 		return;
 	s->digests_lost++;
 	/*
-	 * While the failure lasts, each job fails once a second. So we log it at growing intervals.
+	 * Log rarely, because each job has one failure per second as long as the reason persists.
 	 */
 	if ((s->digests_lost & (s->digests_lost - 1)) == 0)
 		log_warn("job=%s: digest not sent: %s (%llu so far)", digest->label, strerror(-r),
@@ -219,8 +219,8 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 }
 
 /*
- * True if this node has the incident open. Also true if another node leads the job and reports an
- * incident, because we cannot know which one that node has open.
+ * True if this node has this incident open. If another node leads the job and reports an incident,
+ * we return true, too, because we do not know the id of its incident.
  */
 static bool is_open_somewhere(uint32_t uid, const char *label, const char *id, void *user)
 {
@@ -252,13 +252,14 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
-	(void)cw_store_retry(s->store); /* status and metrics show the bundles that remain */
+	/* status and metrics show the bundles that are not on disk yet */
+	(void)cw_store_retry(s->store);
 	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logs its own errors */
 	cw_mutes_retry(s->mutes);
 	cw_alerts_resend(s->alerts);
 }
 
-/* Returns the number of refused announcements and answers that name no job. */
+/* Returns the number of announcements and answers that we refused because they name no job. */
 static uint64_t messages_without_job(const struct cw_service *s)
 {
 	struct cw_leader_stats leader;
@@ -302,7 +303,10 @@ static struct cw_thresholds thresholds_of(const struct cw_config *c)
 	t.stall_max_ns = c->stall_max_ns;
 	t.no_progress_after_ns = c->no_progress_after_ns;
 	t.first_op_ns = c->first_op_after_ns;
-	/* A proof's alert is due 3 s after we first see it, including the time for objections. */
+	/*
+	 * A proof's alert must go out 3 s after we first see the proof. With peers this includes
+	 * the time for their objections.
+	 */
 	if (cw_config_has_peers(c) && t.proof_ns > CW_INCIDENT_OBJECTION_NS)
 		t.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	return t;
@@ -340,8 +344,9 @@ static void complete_bundle(const json_t *head, struct cw_bundle *bundle, void *
 		return;
 	cw_bundle_parts_add(&source, head, bundle);
 	/*
-	 * Either all ranks of a job make summaries, or none of them makes any. If the ranks of this
-	 * node make none, we ask no other node.
+	 * Request the summaries of other nodes only if ranks of this node make summaries, or if
+	 * this node has no ranks of the job. Either all ranks of a job make summaries, or none
+	 * does.
 	 */
 	if (bundle->summaries || !bundle->ops)
 		cw_bundle_nodes_want(s->bundle_nodes, head);
@@ -416,7 +421,7 @@ static int open_kernel_events(struct cw_service *s, struct cw_err *err)
 {
 	if (cw_kernel_events_new(&s->kernel, &s->kernel_err) < 0)
 		log_notice(CW_STATUS_NO_KERNEL "%s", s->kernel_err.text);
-	return 0; /* the daemon works without it */
+	return 0; /* go on: the daemon works without these facts */
 }
 
 static bool has_incident(const struct cw_job_id *job, void *user)
@@ -426,7 +431,10 @@ static bool has_incident(const struct cw_job_id *job, void *user)
 	return s->members && cw_election_has_incident(s->members, job);
 }
 
-/* Returns MAX_PROCESSES, or fewer if the limit of descriptors is too low for them. */
+/*
+ * Returns MAX_PROCESSES. If there are too few descriptors for so many processes, returns the number
+ * that fits.
+ */
 static uint32_t process_capacity(void)
 {
 	struct rlimit limit;
@@ -620,7 +628,7 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
 		r = steps[i](s, err);
 	if (r < 0) {
-		s->config = NULL; /* still owned by the caller */
+		s->config = NULL; /* on failure, the caller still owns config */
 		cw_service_free(s);
 		return r;
 	}
@@ -633,7 +641,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 {
 	if (!s)
 		return NULL;
-	/* Free callers before the parts that they call. */
+	/* Free a part before the parts that it calls. */
 	event_freep(&s->tick);
 	event_freep(&s->wake);
 	cw_metrics_output_free(s->metrics);
@@ -665,19 +673,21 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 
 	*ret_restart = cw_config_needs_restart(s->config, config);
 	if (*ret_restart) {
-		cw_config_free(config); /* no setting changes: half a change is worse than none */
+		/* change nothing: a half-applied configuration would be worse */
+		cw_config_free(config);
 		return 0;
 	}
-	/* Reload the alerts first, because this step can fail. */
+	/* Reload the alerts first, because only this step can fail. */
 	r = cw_alerts_reload(s->alerts, s->config, config, err);
 	if (r < 0)
 		return r;
-	cw_leader_retry_alerts(s->leader); /* retries alerts that the old webhook did not deliver */
+	/* the new webhook may accept alerts that the old one did not deliver */
+	cw_leader_retry_alerts(s->leader);
 	cw_leader_set_thresholds(s->leader, &thresholds);
 	cw_log_set_level((int)config->log_level);
 	/*
-	 * Parts borrow strings of the old config, so we keep it. It takes only the reloadable
-	 * settings.
+	 * Keep the old configuration, because parts borrow its strings. It takes the reloadable
+	 * settings of the new one.
 	 */
 	cw_config_take_reloadable(s->config, config);
 	cw_config_free(config);
