@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We make one digest per job. We walk the table: the first process that is not yet in a digest
- * names the job, and we take all processes of this job with it. Then we make digests for jobs
- * without a registered process: jobs for which we only search for ranks, or that have only
- * untracked processes.
+ * A round makes one digest per job. We walk through the table. The first process that is not in a
+ * digest yet determines the job, and all processes of this job go into its digest. Then we make
+ * digests for jobs that have no registered process. Either we search for ranks of such a job, or it
+ * has only processes without a place.
  */
 #include "daemon/node/digest_round.h"
 
@@ -18,7 +18,7 @@
 #include "digest/digest.h"
 #include "identity/untracked.h"
 
-/* Collects the job's processes that are not yet in a digest of this round. */
+/* Collects the processes of the job, and marks them as done in this round. Returns their number. */
 static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *table,
 			    const struct cw_job_id *job, struct cw_digest_rank *ranks, uint32_t max,
 			    int64_t now_ns)
@@ -35,10 +35,10 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 	return n;
 }
 
-/* The limit of digests per round for jobs that have only untracked ranks here. */
+/* Most digests per round for jobs that have only processes without a place. */
 #define MAX_UNTRACKED_JOBS 256u
 
-/* Adds the job's ranks that never called NCCL. Their memory is in the arena. */
+/* Adds the job's ranks that never called NCCL to the digest. The arena has their memory. */
 static int collect_unregistered(struct cw_digest_rounds *rounds, struct cw_arena *arena,
 				struct cw_digest_source *source)
 {
@@ -89,7 +89,9 @@ static bool has_job(struct cw_process *table, const struct cw_job_id *job)
 	return false;
 }
 
-/* Makes digests for jobs that have no registered process here, but ranks that never called NCCL. */
+/*
+ * Makes digests for jobs with ranks that never called NCCL, but without a registered process here.
+ */
 static void digest_unregistered(struct cw_digest_rounds *rounds, struct cw_process *table)
 {
 	const struct cw_job_id *job;
@@ -122,8 +124,8 @@ static void add_untracked_job(const struct cw_untracked_entry *entry, void *user
 }
 
 /*
- * Makes digests for jobs that have only untracked ranks here. The job's leader sees ranks of other
- * nodes, and these digests tell it which ranks it cannot see.
+ * Makes digests for jobs that have only untracked ranks (processes without a place) on this node.
+ * Other nodes have ranks of the job. With these digests the leader knows which ranks it cannot see.
  */
 static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table)
 {

@@ -18,10 +18,10 @@
 struct entry {
 	struct cw_job_id job;
 	int64_t next_ns;
-	bool is_here; /* this tick saw a process of the job */
+	bool is_here; /* the current tick has seen a process of the job */
 	bool is_over; /* the last reading found no living process */
 	UT_hash_handle hh;
-	max_align_t state[]; /* the extension's */
+	max_align_t state[]; /* state of the extension for this job */
 };
 
 struct cw_job_tensor_stats {
@@ -38,7 +38,7 @@ static bool has_summaries(const struct cw_process *p)
 	       cw_record_header(p->record)->has & CW_REC_HAS_SUMMARIES;
 }
 
-/* NULL: out of memory; a later tick tries again. */
+/* Returns the job's entry; NULL = out of memory. A later tick then tries again. */
 static struct entry *find(struct cw_job_tensor_stats *stats, const struct cw_process *p)
 {
 	struct cw_job_id job = cw_process_job_id(p);
@@ -85,8 +85,8 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * The ranks of the job's living processes, sorted, with summaries or without. NULL if we are out
- * of memory.
+ * Returns the sorted ranks of the job's living processes, with or without summaries. NULL = out of
+ * memory.
  */
 static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id *job,
 				size_t *ret_n)
@@ -105,7 +105,10 @@ static int32_t *ranks_that_live(struct cw_process *table, const struct cw_job_id
 	return ranks;
 }
 
-/* If a living process has the same rank, the dead one's record belongs to an earlier run. */
+/*
+ * True if a living process has the same rank. The dead process's record then belongs to an earlier
+ * run.
+ */
 static bool is_replaced(const struct cw_process *dead, const int32_t *ranks, size_t n)
 {
 	int32_t rank = cw_record_header(dead->record)->rank_label;
@@ -166,7 +169,7 @@ static void read_job(struct cw_job_tensor_stats *stats, struct entry *e, int64_t
 	int news;
 
 	if (e->is_over && n_living)
-		memset(e->state, 0, stats->extension->state_bytes); /* the job was restarted */
+		memset(e->state, 0, stats->extension->state_bytes); /* the job has been restarted */
 	e->is_over = n_living == 0;
 	for (uint32_t i = 0; i < n_records; i++)
 		records[i] = processes[i]->record;

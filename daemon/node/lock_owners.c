@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any user can have as many ranks that wait for mutexes as he has places. A fork of the daemon
- * would copy its page tables for each of them, so the fork server makes the child. Once the daemon
- * holds the child's pidfd and can kill it, it sends the question. The child answers with the owner,
- * or exits without an answer.
+ * A user can have as many ranks that wait for mutexes as the user has places. For each of them a
+ * fork of the daemon would copy the daemon's page tables. So the fork server makes the child. When
+ * the daemon has the child's pidfd and can kill it, it sends the question. The child answers with
+ * the owner, or exits without an answer.
  */
 #include "daemon/node/lock_owners.h"
 
@@ -34,9 +34,12 @@ struct cw_lock_owners {
 	struct cw_fork_server *forks;
 	struct cw_process **table;
 	struct cw_fork_request *request;
-	int fd, pidfd;        /* of the child; -1 = there is none */
-	struct event *answer; /* readable when the answer comes; has the deadline */
-	/* Set after a kill, because the child may hang in a process's memory. */
+	int fd, pidfd;        /* socket and pidfd of the child; -1 = there is no child */
+	struct event *answer; /* fires when the child has answered, or at the deadline */
+	/*
+	 * Fires at the end of a child that we killed. The kill may take long, because the child may
+	 * hang in another process's memory.
+	 */
 	struct event *has_ended;
 	struct question question;
 };
@@ -52,15 +55,15 @@ static bool is_there(const struct question *q)
 }
 
 /*
- * Reads the owner. If the process is the same before and after the reading, it was the same in
- * between.
+ * Reads the owner of the lock. Checks the process before and after the reading. If it is the same
+ * both times, it was the same process in between.
  */
 int cw_lock_owner_child(int fd)
 {
 	struct question q;
 	pid_t owner;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* The child must not outlive its server. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive the fork server */
 	if (recv(fd, &q, sizeof(q), 0) != sizeof(q))
 		return 0;
 	owner = is_there(&q) ? cw_lock_wait_read(q.pid, q.address, q.is_inherited) : 0;
@@ -85,11 +88,11 @@ static void on_ended(evutil_socket_t fd, short what, void *user)
 	forget_child(user);
 }
 
-/* Kills the child. The next question waits until the child has ended. */
+/* Kills the child. We send no other question until the child has ended. */
 static void kill_child(struct cw_lock_owners *o)
 {
 	event_freep(&o->answer);
-	/* The child may have ended. */
+	/* Fails if the child has ended. */
 	(void)syscall(SYS_pidfd_send_signal, o->pidfd, SIGKILL, NULL, 0u);
 	o->has_ended = event_new(o->base, o->pidfd, EV_READ, on_ended, o);
 	if (!o->has_ended || event_add(o->has_ended, NULL) < 0)
@@ -119,13 +122,13 @@ static void on_forked(int r, int fd, int pidfd, void *user)
 
 	o->request = NULL;
 	if (r < 0)
-		return; /* no child: we try again in ten seconds */
+		return; /* no child: the next try is in ten seconds */
 	o->fd = fd;
 	o->pidfd = pidfd;
 	o->answer = event_new(o->base, fd, EV_READ, on_answer, o);
 	if (!o->answer || event_add(o->answer, &within) < 0 ||
 	    send(fd, &o->question, sizeof(o->question), MSG_NOSIGNAL) != sizeof(o->question))
-		forget_child(o); /* the child exits when its socket closes */
+		forget_child(o); /* closing the socket makes the child exit */
 }
 
 void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t awake_ns)
@@ -140,7 +143,7 @@ void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t
 					 .is_inherited = w->on.is_inherited };
 	w->asked_ns = awake_ns;
 	(void)cw_fork_server_ask(o->forks, cw_lock_owner_child, on_forked, o,
-				 &o->request); /* if this fails, we try again in ten seconds */
+				 &o->request); /* if this fails, the next try is in ten seconds */
 }
 
 int cw_lock_owners_new(struct event_base *base, struct cw_fork_server *forks,

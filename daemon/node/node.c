@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent socket and the registrar fill the table of processes. A tick samples the records four
- * times a second, reads /proc once a second, and makes digests. When a process ends, its pidfd
- * becomes readable, and we make a digest of its job at once. Queries return the last sampled state;
- * only windows read the records again.
+ * times a second. It reads /proc and makes digests once a second. When a process ends, its pidfd
+ * becomes readable, and we make a digest of its job at once. Queries return the last sampled state.
+ * Only windows read the records again.
  */
 #include "daemon/node/node.h"
 
@@ -42,29 +42,32 @@
 #define HELLO_MS 5000
 #define MESSAGE_ID_NONFINITE_INPUT "8e3dfc1a6b6f4a0c9d1f7b0e54a6c2d7"
 /*
- * The CPU time of one tick, four times a second, for reading processes. With thousands of
- * processes, we read each process less often than we want, but the loop still answers. The budget
- * is smaller in an iteration that makes digests. It is smallest while agents wait for registration,
- * because a new rank matters more than a fresher sample of a known rank. It still suffices to read
- * a hundred processes without delay.
+ * CPU time of one tick for reading processes; there are four ticks a second. With thousands of
+ * processes, we read each process less often than we want, so that the loop can still answer. The
+ * budget is smaller in a tick that makes digests. It is smallest while agents wait for
+ * registration, because a new rank matters more than a fresher sample of a known one. Even the
+ * smallest budget suffices to read a hundred processes without delay.
  */
 #define TICK_NS (40 * CW_NS_PER_MS)
 #define TICK_WITH_DIGESTS_NS (15 * CW_NS_PER_MS)
 #define TICK_REGISTERING_NS (5 * CW_NS_PER_MS)
-/* The budget of an iteration with an urgent event. The rest follows in the next iteration. */
+/*
+ * CPU time of an iteration for an urgent event. If it does not suffice, we continue in the next
+ * iteration.
+ */
 #define URGENT_NS TICK_NS
-/* The budget of one window request. Beyond it, windows come back empty. */
+/* CPU time of one request for windows. Windows beyond it are empty. */
 #define WINDOWS_NS TICK_NS
 /*
- * Connections beyond the number of processes: an agent may reconnect before we see its old
- * connection close.
+ * Connections beyond the number of processes. An agent may reconnect before we notice that its old
+ * connection has closed.
  */
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
-/* We remember an untracked process this long. Agents without a place retry every minute. */
+/* Time that we remember a process without a place. Its agent comes back every minute. */
 #define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
 /*
- * The interval and the number of attempts to learn how a process ended. They take
+ * We try END_ATTEMPTS times, every END_RETRY_MS, to learn how a process ended. This takes
  * CW_LIVENESS_PATIENCE_NS in all.
  */
 #define END_RETRY_MS 20
@@ -72,14 +75,16 @@
 
 struct cw_node {
 	struct cw_node_config config;
-	char *socket_path; /* we remove it at exit; NULL = the socket is not ours */
+	/* path of the socket, which we remove at exit; NULL = the socket is not ours */
+	char *socket_path;
 	char *node_name;
 	struct cw_conn_closer *closer; /* closes agents' connections */
 	struct cw_agents *agents;
 	struct cw_registrar *registrar;
 	struct cw_python_requests *python;
 	struct cw_process *table;
-	struct cw_process *next_look; /* the next tick continues here; NULL = at the head */
+	/* process with which the next tick continues; NULL = the first one */
+	struct cw_process *next_look;
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
 	struct cw_unregistered_ranks *unregistered;
@@ -87,7 +92,7 @@ struct cw_node {
 	struct cw_job_tensor_stats *tensor_stats;
 	struct cw_untracked *untracked;
 	struct cw_reading_budget *budget;
-	int64_t digest_ns; /* time of the last full round */
+	int64_t digest_ns; /* time of the last round of digests for all jobs */
 	struct cw_node_stats stats;
 	struct cw_op_totals op_totals;
 };
@@ -97,7 +102,7 @@ static int64_t now_of(const struct cw_node *node)
 	return cw_clock_now_ns(node->config.clock);
 }
 
-/* Returns the total time in ns that this daemon did not run. */
+/* Returns the total time that this daemon did not run, in ns. */
 static int64_t held_of(const struct cw_node *node, int64_t now_ns)
 {
 	return now_ns - cw_clock_awake_ns(node->config.clock);
@@ -127,7 +132,7 @@ static void log_nonfinite_input(const struct cw_process *p)
 	cw_log_event(CW_LOG_WARN, MESSAGE_ID_NONFINITE_INPUT, text, fields);
 }
 
-/* Counts the ops of a process. We show these numbers only to people; no verdict depends on them. */
+/* Counts the ops of a process. The counts are only for users; no verdict depends on them. */
 static void count_ops(struct cw_node *node, struct cw_process *p)
 {
 	cw_op_stats_sample(&p->ops, p->record, now_of(node), &node->op_totals);
@@ -146,20 +151,20 @@ static void find_label(struct cw_process *p)
 		return;
 	comms = cw_record_comms(p->record, &n);
 	if (cw_job_label(cw_record_header(p->record), comms, n, p->label))
-		/* If this fails, the next sample retries. */
+		/* If this fails, the next sample tries again. */
 		(void)cw_job_key_make(p->uid, p->label, &p->job_key);
 }
 
 /*
- * Samples one process and returns the cost in CPU time. If the user's budget is spent, we note that
- * p owes a sample, and return 0.
+ * Samples one process, and returns the CPU time that this took. If the user's budget is spent,
+ * marks p as owing a sample, and returns 0.
  */
 static int64_t sample(struct cw_node *node, struct cw_process *p)
 {
 	int64_t start_ns = cw_clock_cpu_ns(), cost_ns;
 
 	if (cw_process_is_dead(p) && !p->owes_sample)
-		return 0; /* we took the last sample when the process ended */
+		return 0; /* we have sampled it when it ended */
 	p->is_wanted = false;
 	if (!cw_reading_budget_allows(node->budget, p->uid)) {
 		p->owes_sample = true;
@@ -206,8 +211,8 @@ static void keep(struct cw_node *node, struct cw_process *p)
 }
 
 /*
- * Retries the puts that failed because the service manager was busy. We stop at the first failure,
- * so that a busy manager gets one request instead of thousands.
+ * Stores the processes that we could not store before, because the service manager was busy. Stops
+ * at the first failure, so that a busy manager gets one request instead of thousands.
  */
 static void keep_all(struct cw_node *node)
 {
@@ -237,7 +242,9 @@ static struct cw_untracked_item untracked_item(const struct cw_process *p)
 					   .start_ticks = p->key.start_ticks };
 }
 
-/* Stops watching a process that keeps running. We tell its agent, which retries in a minute. */
+/*
+ * Stops watching a process that still runs. Its agent gets the reason, and tries again in a minute.
+ */
 static void stop_watching(struct cw_node *node, struct cw_process *p, const char *reason)
 {
 	const struct cw_untracked_item item = untracked_item(p);
@@ -279,8 +286,8 @@ static int compare_jobs(const void *a, const void *b)
 }
 
 /*
- * Marks every process of each job that had an urgent event, so that we sample it first. If we are
- * out of memory, the digests use older samples.
+ * Marks every process of each job with an urgent event, so that we sample it first. If memory runs
+ * out, the urgent digests have older samples.
  */
 static void want_urgent(struct cw_node *node)
 {
@@ -304,7 +311,7 @@ static void want_urgent(struct cw_node *node)
 			p->is_wanted = true;
 }
 
-/* Samples the marked processes. False if the time ran out before we had sampled all of them. */
+/* Samples the marked processes. Returns false if the budget of CPU time ended before. */
 static bool sample_wanted(struct cw_node *node)
 {
 	int64_t end_ns = cw_clock_cpu_ns() + URGENT_NS;
@@ -334,10 +341,7 @@ static void on_urgent(evutil_socket_t fd, short what, void *arg)
 	struct cw_node *node = arg;
 
 	want_urgent(node);
-	/*
-	 * event_active() would call us before all other events. With a timer, the others come
-	 * first.
-	 */
+	/* Use a timer, because event_active() would call us again before all other events. */
 	if (!sample_wanted(node) && event_add(node->urgent, &next_iteration) == 0)
 		return;
 	digest_round(node, true);
@@ -349,19 +353,24 @@ static void hurry(struct cw_node *node, struct cw_process *p)
 	event_active(node->urgent, EV_TIMEOUT, 0);
 }
 
-/* Logs the stop at once, because the leader may take longer to alert. */
+/*
+ * Logs that the process was stopped. We do it at once, because the leader's alert may come much
+ * later.
+ */
 static void say_stopped(const struct cw_process *p)
 {
 	char cause[CW_CAUSE_BYTES];
 
 	cw_process_format_cause(p, cause);
-	/* A stack capture traces a rank for an instant. We do not log that. */
+	/* Do not log a short trace: a capture of stacks traces a rank for an instant. */
 	if (p->liveness != CW_LIVE_TRACED && *cause)
 		log_notice("job=%s pid=%d rank=%d: %s", p->label, (int)cw_process_pid(p),
 			   (int)cw_record_header(p->record)->rank_label, cause);
 }
 
-/* Reads as many processes as the budget allows. The next tick continues after them. */
+/*
+ * Reads as many processes as the budget of CPU time allows. The next tick continues with the rest.
+ */
 static void look_at_processes(struct cw_node *node, int64_t budget_ns, int64_t now_ns)
 {
 	int64_t half_ns = node->config.sample_ms * CW_NS_PER_MS / 2;
@@ -426,8 +435,8 @@ static void end_process(struct cw_node *node, struct cw_process *p, const struct
 	int64_t now_ns = now_of(node);
 	char cause[CW_CAUSE_BYTES];
 
-	p->ops.sampled_ns = 0; /* count all ops now */
-	(void)sample(node, p); /* take the last ops */
+	p->ops.sampled_ns = 0; /* makes sample() count the ops without waiting for a second */
+	(void)sample(node, p); /* read the last ops */
 	cw_process_look_at_launcher(p, now_ns);
 	cw_process_end(p, end, now_ns);
 	keep(node, p);
@@ -449,14 +458,18 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	if (cw_process_ending(p, now_of(node), cw_clock_now_ns(&cw_clock_system), &end) ==
 		    CW_LIVENESS_AGAIN &&
 	    ++p->end_attempts <= END_ATTEMPTS) {
-		/* The pidfd stays readable, so from now on we use a timer. */
+		/*
+		 * Replace the event by a timer. The pidfd stays readable, so its event would fire
+		 * all the time.
+		 */
 		if (p->end_attempts == 1) {
 			event_free(p->end_event);
 			p->end_event = evtimer_new(node->config.base, on_end, p);
 		}
 		if (p->end_event && event_add(p->end_event, &retry) == 0)
 			return;
-		end.liveness = CW_LIVE_GONE; /* out of memory: we report only that it is gone */
+		/* out of memory: we know only that the process has gone */
+		end.liveness = CW_LIVE_GONE;
 	}
 	end_process(node, p, &end);
 }
@@ -472,13 +485,10 @@ static int on_registered(struct cw_process *p, void *user)
 	p->end_event = event_new(node->config.base, p->pidfd, EV_READ, on_end, p);
 	if (!p->end_event || event_add(p->end_event, NULL) < 0)
 		return -ENOMEM;
-	if (!cw_pidfd_has_ended(p->pidfd)) /* a restored process may have ended */
+	if (!cw_pidfd_has_ended(p->pidfd)) /* a restored process may have ended already */
 		cw_process_watch(p, node->config.kernel);
 	(void)sample(node, p);
-	/*
-	 * We ignore the result, because there is no previous state to compare the first reading
-	 * with.
-	 */
+	/* Ignore the result: this first reading cannot show a change. */
 	(void)cw_process_look(p, is_rank, node, node->config.clock);
 	keep(node, p);
 	cw_untracked_forget(node->untracked, &item);
@@ -488,7 +498,7 @@ static int on_registered(struct cw_process *p, void *user)
 static void on_returned(struct cw_process *p, void *user)
 {
 	(void)sample(user, p);
-	keep(user, p); /* the agent may have made a new record */
+	keep(user, p); /* store it again, because the agent may have made a new record */
 }
 
 static void on_restored_dead(struct cw_process *p, const struct cw_ending *end, void *user)
@@ -522,7 +532,7 @@ static void on_over_quota(struct cw_process *p, void *user)
 	struct cw_untracked_item item;
 
 	node->stats.over_quota_total++;
-	(void)sample(node, p); /* the sample only finds the label of the process's job */
+	(void)sample(node, p); /* only to find the label of its job */
 	item = untracked_item(p);
 	cw_untracked_note(node->untracked, &item, steal_fd(&p->pidfd), now_of(node));
 }
@@ -579,7 +589,7 @@ static void on_closed(struct cw_agent_conn *conn, void *user)
 	struct cw_node *node = user;
 
 	if (!p) {
-		/* Does nothing if the hello never came. */
+		/* Does nothing if no hello came. */
 		(void)cw_registrar_forget(node->registrar, conn);
 		return;
 	}
@@ -606,7 +616,7 @@ int cw_node_windows(struct cw_node *node, const struct cw_job_id *job,
 
 	if (!ranks)
 		return -ENOMEM;
-	/* Sample now to get the newest ops, and the comms made since the last tick. */
+	/* Sample first, so that we know the newest ops and communicators. */
 	for (struct cw_process *p = node->table; p; p = p->hh.next)
 		if (cw_process_is_of(p, job) && cw_clock_cpu_ns() - start_ns < WINDOWS_NS / 2)
 			(void)sample(node, p);

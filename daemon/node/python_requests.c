@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An answer repeats the id of its request, and we find the request by this id. An agent can guess
- * ids, so we also compare the process. A timer ends a request that gets no answer.
+ * An answer has the id of its request. We find the request by this id, and then compare the
+ * process, because an agent can guess ids. A timer ends a request that gets no answer.
  */
 #include "daemon/node/python_requests.h"
 
@@ -16,7 +16,8 @@
 
 struct request {
 	struct cw_python_requests *reqs;
-	const struct cw_process *process; /* only for comparison; NULL = its agent is gone */
+	/* only for comparison, never dereferenced; NULL = its agent has disconnected */
+	const struct cw_process *process;
 	uint64_t id;
 	cw_node_python_fn fn;
 	void *user;
@@ -140,7 +141,7 @@ bool cw_python_requests_answer(struct cw_python_requests *reqs, const struct cw_
 {
 	struct request *req = request_find(reqs, reply->id);
 
-	/* An agent may guess ids, so we accept an answer only from the process that we asked. */
+	/* An agent may guess ids, so accept an answer only from the process that we asked. */
 	if (!req || req->process != p)
 		return false;
 	finish(req, reply->status <= CW_PYTHON_FAILED ? reply->status : CW_PYTHON_FAILED,

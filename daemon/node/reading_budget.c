@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each user has a purse of CPU time that fills over time, up to the burst. We learn the cost of a
- * reading only when it is done, so a purse may become negative. The user then waits until it is
+ * Each user has a purse of CPU time, which fills over time up to the burst. We know the cost of a
+ * reading only afterwards, so a purse may become negative. The user must then wait until it is
  * above zero again.
  */
 #include "daemon/node/reading_budget.h"
@@ -13,8 +13,8 @@
 
 struct purse {
 	uid_t uid;
-	int64_t left_ns;   /* CPU time left */
-	int64_t filled_ns; /* time of the last filling, monotonic */
+	int64_t left_ns;   /* CPU time that the user may still spend; may be negative */
+	int64_t filled_ns; /* monotonic time of the last filling */
 	UT_hash_handle hh;
 };
 
@@ -35,7 +35,7 @@ static void fill(struct cw_reading_budget *b, struct purse *p, int64_t now_ns)
 	p->filled_ns = now_ns;
 }
 
-/* Drops full purses: a new purse starts full anyway. */
+/* Drops purses that are full. A new purse would be full, too. */
 static void sweep(struct cw_reading_budget *b, int64_t now_ns)
 {
 	struct purse *p, *tmp;

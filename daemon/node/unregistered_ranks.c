@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We keep one search per job, as long as a leader asks for it. Scans run in a child, one at a time
- * for each search. We check each process in the child's result again, by pidfd and start time,
- * before we count it. If a rank registers after all, it leaves the search.
+ * There is one search per job, as long as a leader requests it. Its scans run in a child, one at a
+ * time. The child's result is not trusted: we check each process by pidfd and start time before we
+ * count it. If a rank registers after all, we drop it from the search.
  */
 #include "daemon/node/unregistered_ranks.h"
 
@@ -25,35 +25,36 @@
 #include "loop/children.h"
 #include "model/facts.h"
 
-/* A rank that a scan found. */
+/* One rank that a scan found. */
 struct unregistered_rank {
 	struct cw_unregistered_scan_found found;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	int pidfd, proc_fd;
-	int32_t own_pid; /* pid in its own pid namespace; 0 = the same pid, or unknown */
+	int32_t own_pid; /* pid in its own pid namespace; 0 = unknown, or the same pid */
 	uint32_t liveness;
 	struct cw_host_activity host_activity;
-	bool is_current; /* the last scan has found it */
+	bool is_current; /* true if the last scan has found it, too */
 };
 
 struct search {
 	struct cw_unregistered_ranks *owner;
-	struct cw_job_id job; /* an empty label = the search is unused */
+	struct cw_job_id job; /* an empty label = this entry is free */
 	struct cw_unregistered_scan_query query;
 	int64_t since_ns, asked_ns, scanned_ns;
-	struct cw_child *child; /* NULL = no scan under way */
+	struct cw_child *child; /* NULL = no scan is in progress */
 	struct unregistered_rank *ranks[CW_UNREGISTERED_SCAN_MAX_RANKS];
 	uint32_t n_ranks;
 	/*
-	 * The first n_to_look_at ranks are still to be refreshed in this round; 0 = a new round
-	 * begins.
+	 * Refreshing may take several seconds: the first n_to_look_at ranks still have to be
+	 * refreshed. 0 = start again with all ranks.
 	 */
 	uint32_t n_to_look_at;
 };
 
 /*
- * The CPU time per second for refreshing all ranks. Without this limit, 1,024 ranks with large
- * process trees would hold up the loop for seconds. The remaining ranks wait for the next second.
+ * CPU time per second for refreshing the ranks of all searches. Without this limit, 1,024 ranks
+ * with many descendants would hold up the loop for seconds. The remaining ranks wait for the next
+ * second.
  */
 #define TICK_NS (10 * CW_NS_PER_MS)
 
@@ -61,7 +62,7 @@ struct cw_unregistered_ranks {
 	struct cw_unregistered_ranks_config config;
 	struct cw_children *children;
 	struct search searches[CW_UNREGISTERED_RANKS_MAX_SEARCHES];
-	unsigned first; /* index of the search to refresh next */
+	unsigned first; /* index of the search that we refresh first in the next tick */
 };
 
 int cw_unregistered_ranks_new(const struct cw_unregistered_ranks_config *config,
@@ -92,7 +93,9 @@ static void rank_free(struct unregistered_rank *rank)
 	free(rank);
 }
 
-/* Refreshes a rank. False if its process has ended, or if another process has reused its pid. */
+/*
+ * Refreshes a rank. Returns false if its process has ended or its pid belongs to another process.
+ */
 static bool look_at(struct unregistered_rank *rank, int64_t now_ns)
 {
 	struct cw_host_activity_process process = { .proc_fd = rank->proc_fd,
@@ -101,7 +104,7 @@ static bool look_at(struct unregistered_rank *rank, int64_t now_ns)
 	int err = cw_pidfd_has_ended(rank->pidfd) ? -ESRCH : cw_procstat_read(rank->proc_fd, &st);
 
 	if (err == -EBUSY)
-		return true; /* in the middle of execve(): we try again in a second */
+		return true; /* it is in the middle of execve(): try again in a second */
 	if (err < 0 || st.start_ticks != rank->found.start_ticks)
 		return false;
 	cw_host_activity_step(&rank->host_activity, &process, &st, now_ns);
@@ -161,8 +164,8 @@ struct cw_unregistered_ranks *cw_unregistered_ranks_free(struct cw_unregistered_
 }
 
 /*
- * Checks a rank in the child's result. The child has read hostile input, so its output may be
- * anything.
+ * Checks one rank in the child's result, and terminates its strings. The child has read hostile
+ * input, so the result may contain any bytes.
  */
 static bool is_sound(struct cw_unregistered_scan_found *f)
 {
@@ -186,7 +189,8 @@ static void take_found(struct search *search, const struct cw_unregistered_scan_
 		return;
 	search->ranks[search->n_ranks] = rank_new(found, now_ns);
 	if (!search->ranks[search->n_ranks])
-		return; /* the process has ended, or the next scan will find it */
+		/* the process has ended, or memory ran out and the next scan will find it */
+		return;
 	search->ranks[search->n_ranks++]->is_current = true;
 	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", search->query.label,
 		 found->rank, found->pid);
@@ -200,7 +204,7 @@ static void on_scanned(enum cw_child_end end, const char *output, size_t len, vo
 
 	search->child = NULL;
 	for (uint32_t i = 0; i < search->n_ranks; i++)
-		/* After an incomplete scan we keep all ranks. */
+		/* Keep all ranks if the scan was incomplete. */
 		search->ranks[i]->is_current = end != CW_CHILD_EXITED;
 	for (size_t at = 0; at + sizeof(found) <= len; at += sizeof(found)) {
 		memcpy(&found, output + at, sizeof(found));
@@ -246,8 +250,8 @@ static bool is_used(const struct search *search)
 }
 
 /*
- * Returns a free search. If all are in use, we take one from a user above the quota. NULL = no
- * search.
+ * Returns a free search. If there is none, takes the search of a user above the quota. NULL =
+ * neither exists.
  */
 static struct search *get_unused(struct cw_unregistered_ranks *u, uint32_t uid)
 {
@@ -296,7 +300,7 @@ static struct search *find_or_add(struct cw_unregistered_ranks *u, const struct 
 		unused->query.uid = job->uid;
 		memcpy(unused->query.label, job->label, sizeof(job->label));
 		(void)snprintf(unused->query.socket, sizeof(unused->query.socket), "%s",
-			       u->config.socket_path); /* a cut name matches no process */
+			       u->config.socket_path); /* a path that was cut matches no process */
 	}
 	return unused;
 }
@@ -315,7 +319,7 @@ bool cw_unregistered_ranks_search(struct cw_unregistered_ranks *u,
 	return search != NULL;
 }
 
-/* Refreshes the ranks. False if the time ran out before we had refreshed all of them. */
+/* Refreshes the ranks of a search. Returns false if the CPU time ended before. */
 static bool look_at_ranks(struct search *search, int64_t now_ns, int64_t end_cpu_ns)
 {
 	const struct cw_unregistered_ranks *u = search->owner;

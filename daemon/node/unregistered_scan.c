@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We rule out most processes by the owner of one file, and nearly all others by their environment.
- * We read the rest by pid. So we check afterwards that the pid still belongs to that process, and
- * that the user may still see it. If several processes share a rank, we choose the oldest one that
- * has no parent among them.
+ * We read the remaining ones by pid. So we check afterwards that the pid still belongs to the same
+ * process, and that the user may still see it. If several processes have the environment of one
+ * rank, we choose among those whose parent is not one of them. The oldest of these is the rank.
  */
 #include "daemon/node/unregistered_scan.h"
 
@@ -25,11 +25,11 @@
 #include "record/record_layout.h"
 
 /*
- * The limit of an environment. Environments take a few KiB, but the kernel allows 128 KiB for one
- * variable.
+ * Most bytes of an environment that we read. Environments usually have a few KiB, but the kernel
+ * allows 128 KiB for one variable.
  */
 #define MAX_ENVIRONMENT_BYTES (256u << 10)
-/* The limit of one job's processes on one node, workers included. */
+/* Most processes of a job on one node, with all workers. */
 #define MAX_CANDIDATES 1024u
 #define AGENT_FILE "/libcollwatch.so"
 
@@ -41,8 +41,8 @@ struct block {
 };
 
 /*
- * Returns the variable's value. Every string of the block ends within it, because
- * cw_unregistered_scan_env_matches() has checked that.
+ * Returns the value of the variable. Each string of the block ends inside the block:
+ * cw_unregistered_scan_env_matches() has checked this.
  */
 static const char *get_from_block(const char *name, const void *user)
 {
@@ -67,13 +67,13 @@ bool cw_unregistered_scan_env_matches(const char *environment, size_t len,
 	bool is_disabled = false;
 
 	if (len == 0 || environment[len - 1] != '\0')
-		return false; /* the environment is cut, or the process has overwritten it */
+		return false; /* the text was cut, or the process has overwritten it */
 	cw_job_env_label(&env, label, sizeof(label));
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
 	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
 	if (disabled)
-		/* Read the switch as the agent does. */
+		/* Interpret the value as the agent does. */
 		(void)cw_parse_switch(disabled, &is_disabled);
 	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 || is_disabled ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
@@ -119,7 +119,7 @@ static void read_maps(pid_t pid, struct cw_unregistered_scan_candidate *candidat
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
-		return; /* we cannot see the agent's library, so we skip this process */
+		return; /* we cannot see whether it has the agent, so we skip it */
 	while (getline(&line, &size, f) > 0)
 		cw_unregistered_scan_read_map(line, candidate);
 	(void)fclose(f);
@@ -139,8 +139,8 @@ static bool is_shell(const char *name)
 }
 
 /*
- * True if the user owns the process. Most processes of a machine belong to other users, and the
- * owner of one file shows that.
+ * True if the user owns the process. Most processes belong to other users, which the owner of one
+ * file shows quickly.
  */
 static bool is_of(int proc_fd, uid_t uid, gid_t *ret_gid)
 {
@@ -173,8 +173,8 @@ static bool look_at(pid_t pid, const struct cw_unregistered_scan_query *query, c
 	ret->found.command_len = n > 0 ? (uint32_t)n : 0;
 	read_maps(pid, ret);
 	/*
-	 * We have read by pid, so check that it is still the same process and that the user may
-	 * still see it.
+	 * We have read by pid. Check that the pid still belongs to the same process, and that the
+	 * user may still see it.
 	 */
 	return is_of(proc_fd, query->uid, &gid);
 }
@@ -195,7 +195,10 @@ static bool may_be_rank(const struct cw_unregistered_scan_candidate *c)
 	return c->has_agent && !c->is_shell;
 }
 
-/* True if c may be the rank. A worker or other child of such a process is not. */
+/*
+ * True if c may be the rank, and its parent may not. A data loader worker, for example, has the
+ * rank as its parent.
+ */
 static bool is_top(const struct cw_unregistered_scan_candidate *v, uint32_t n,
 		   const struct cw_unregistered_scan_candidate *c)
 {
@@ -215,8 +218,8 @@ static bool is_older(const struct cw_unregistered_scan_found *a,
 }
 
 /*
- * True if c is the oldest such process. If the parent of a worker has exited, the worker is on top,
- * too, but the rank is older than its workers.
+ * True if c is the oldest process for which is_top() is true. If the parent of a worker has exited,
+ * is_top() is true for the worker, too. The rank is older than its workers.
  */
 static bool is_oldest_top(const struct cw_unregistered_scan_candidate *v, uint32_t n,
 			  const struct cw_unregistered_scan_candidate *c)
@@ -258,7 +261,7 @@ int cw_unregistered_scan_main(int out_fd, const void *arg)
 	struct dirent *entry;
 
 	if (!v || !buf || !proc)
-		return 1; /* the child exits: no need to free */
+		return 1; /* no need to free, because the child exits */
 	while (n < MAX_CANDIDATES && (entry = readdir(proc))) {
 		int64_t pid;
 
