@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/process/durations.h"
 
-#define FIRST_NS_LOG2 6u /* 2^6 ns: clocks are too coarse for shorter durations */
+#define FIRST_NS_LOG2 6u /* 2^6 ns: the clocks are too coarse for shorter durations */
 #define PER_DOUBLING_LOG2 2u
 
 /*
- * Returns the class of a duration. Class 0 holds all durations below 2^6 ns. A further class
- * consists of the upper bits of the duration: its power of two and two more bits.
+ * Returns the class of a duration. Class 0 holds all durations below 2^6 ns. Every other class is
+ * the highest bit of the duration and the two bits below it.
  */
 static unsigned class_of(uint64_t ns)
 {

@@ -19,7 +19,10 @@
 
 #define PREFIX "rank."
 #define VERSION 1u
-/* The numbers of a name: VERSION, PID, START, UID, GID. Dead processes have four more. */
+/*
+ * Count of numbers in a name: VERSION, PID, START, UID, GID. The name of a dead process has four
+ * more.
+ */
 #define N_NUMBERS 5u
 #define N_NUMBERS_DEAD 9u
 
@@ -37,9 +40,7 @@ static void name_of(const struct cw_process *p, char *buf)
 			       p->ended_ns);
 }
 
-/*
- * Parses at most max numbers that are separated by dots. Returns their count, -EINVAL or -ERANGE.
- */
+/* Parses up to max numbers with dots between them. Returns their count, -EINVAL or -ERANGE. */
 static int parse_numbers(const char *text, uint64_t *numbers, unsigned max)
 {
 	char copy[CW_FDSTORE_NAME_BYTES], *rest = copy, *word;
@@ -110,17 +111,14 @@ static bool is_memfd(int fd)
 
 static bool is_pidfd(int fd)
 {
-	/*
-	 * True if fd is a pidfd. Signal 0 does nothing, and ESRCH or EPERM are also answers about a
-	 * process.
-	 */
+	/* Send signal 0, which does nothing. Only a pidfd gives success, ESRCH or EPERM. */
 	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno == ESRCH ||
 	       errno == EPERM;
 }
 
 /*
- * Returns the entry with this name, or adds one. The manager passes descriptors that we stored
- * together one after the other.
+ * Returns the entry with this name. If the last entry has another name, adds a new one: the manager
+ * passes descriptors with the same name one after the other.
  */
 static struct cw_fdstore_entry *entry_for(struct cw_fdstore_entry *list, size_t *n,
 					  const char *name)
@@ -154,10 +152,11 @@ int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct 
 		struct cw_fdstore_entry *to = list ? entry_for(list, &n, passed[i].name) : NULL;
 
 		if (!to || !put_into(to, passed[i].fd))
-			(void)close(passed[i].fd); /* belongs to no entry */
+			(void)close(passed[i].fd); /* it belongs to no entry */
 		if (list && !to)
 			(void)cw_notify_remove_fds(clock,
-						   passed[i].name); /* else retried at next start */
+						   /* if this fails, the next start tries again */
+						   passed[i].name);
 		free(passed[i].name);
 	}
 	free(passed);
@@ -194,7 +193,7 @@ int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 	name_of(p, name);
 	if (p->fdstore_ino == p->record_ino && strcmp(name, p->fdstore_name) == 0)
 		return 0;
-	cw_fdstore_remove(p, clock); /* first, because the new name may be the old one */
+	cw_fdstore_remove(p, clock); /* first, because the old and the new name may be the same */
 	r = cw_notify_store_fds(clock, name, fds, p->pidfd >= 0 ? 2 : 1);
 	if (r < 0)
 		return r;
@@ -206,8 +205,8 @@ int cw_fdstore_put(struct cw_process *p, const struct cw_clock *clock)
 void cw_fdstore_remove(struct cw_process *p, const struct cw_clock *clock)
 {
 	/*
-	 * If this fails, the manager passes the entry at the next start, and we decide about it
-	 * again.
+	 * If this fails, the manager passes the entry again at the next start. The next daemon then
+	 * decides about it.
 	 */
 	if (p->fdstore_name[0])
 		(void)cw_notify_remove_fds(clock, p->fdstore_name);

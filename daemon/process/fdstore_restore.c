@@ -27,7 +27,10 @@ static int restore_one(const struct cw_fdstore_restore_config *config,
 	struct cw_process *p;
 	int r;
 
-	/* If the end lies in the future, the time is from another boot. */
+	/*
+	 * Refuse an end in the future, because its time is from another boot. Also refuse an old
+	 * end.
+	 */
 	if (entry->is_dead &&
 	    (entry->ended_ns > now_ns || now_ns - entry->ended_ns > CW_PROCESS_KEEP_DEAD_NS))
 		return cw_err_set(err, ETIME, "it ended too long ago");

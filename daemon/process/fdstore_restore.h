@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restores processes from the service manager's store into the table. Loop thread only; call it
- * before the first agent connects.
+ * Puts the processes that the service manager has stored into the table. Loop thread only; call
+ * this before the first agent connects.
  */
 #pragma once
 
@@ -14,15 +14,18 @@ struct cw_fdstore_restore_config {
 	struct cw_process **table;
 	struct cw_process_quota quota;
 	const struct cw_clock *clock;
-	/* p is in the table. If the callee returns -errno, we remove p again. */
+	/*
+	 * Called when a living process is in the table. If the callee returns -errno, we remove p
+	 * again.
+	 */
 	int (*on_living)(struct cw_process *p, void *user);
 	void (*on_dead)(struct cw_process *p, const struct cw_ending *end, void *user);
 	void *user;
 };
 
 /*
- * Restores the processes of the list, which it takes. Returns the number of restored processes, and
- * gives up the others.
+ * Restores the processes of the list, and owns the list from now on. Removes entries that it cannot
+ * restore from the store. Returns the number of restored processes.
  */
 unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
 			    struct cw_fdstore_entry *list, size_t n);

@@ -13,21 +13,27 @@
 
 #define WINDOW_NS (2 * CW_NS_PER_S)
 #define MIN_CPU_PERCENT 1
-/* Helper threads, our own among them, now and then use a tick of CPU time (10 ms) in all. */
+/*
+ * CPU ticks that do not count. Helper threads, our own among them, use a tick (10 ms) in all now
+ * and then.
+ */
 #define QUIET_TICKS 1
 #define MIN_IO_BYTES (64u << 10)
 
-/* The limits of one scan. Ranks have up to a few hundred threads and a few dozen loader workers. */
+/*
+ * Most threads, and most descendants, in one scan. Ranks have up to a few hundred threads and a few
+ * dozen loader workers.
+ */
 #define MAX_THREADS 512
 #define MAX_FAMILY 256
 
 /*
- * The beginnings of helper threads' names. The kernel cuts names at 15 bytes, and the owners append
- * numbers.
+ * Beginnings of the names of helper threads. The kernel cuts names at 15 bytes, and many libraries
+ * append numbers.
  */
 static const struct {
 	const char *prefix, *reason;
-	bool wakes; /* wakes the program's threads when the device finishes */
+	bool wakes; /* true if it wakes the program's threads when the device has finished */
 } helper_threads[] = {
 	{ "collwatch", "our own: beats every second" },
 	{ "cuda-EvtHandlr", "CUDA driver: polls for device events", true },
@@ -73,7 +79,10 @@ void cw_host_activity_fini(struct cw_host_activity *h)
 	table_drop(&h->runners);
 }
 
-/* True if the ticks make 1 % of a core over dt_ns, or over a whole window if dt_ns is shorter. */
+/*
+ * True if the ticks are at least 1 % of a core over dt_ns. If dt_ns is shorter than a window, the 1
+ * % is that of a whole window.
+ */
 static bool is_work(uint64_t ticks, int64_t dt_ns)
 {
 	int64_t window_ns = dt_ns > WINDOW_NS ? dt_ns : WINDOW_NS;
@@ -85,8 +94,9 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 /* ---- one scan ---- */
 
 struct scan {
-	uint64_t ticks, io_bytes; /* used since the last scan */
-	bool is_waiting;          /* a descendant sleeps uninterruptibly, but runs now and then */
+	uint64_t ticks, io_bytes; /* CPU ticks and bytes since the last scan */
+	/* a descendant is in uninterruptible sleep, but runs now and then */
+	bool is_waiting;
 };
 
 static struct cw_host_activity_cpu *table_find(struct cw_host_activity_table *t, pid_t id,
@@ -98,7 +108,7 @@ static struct cw_host_activity_cpu *table_find(struct cw_host_activity_table *t,
 	return NULL;
 }
 
-/* Adds an entry. If we are out of memory, we drop it and miss its work. */
+/* Adds an entry. Returns NULL if out of memory; the work of this thread then does not count. */
 static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, pid_t id,
 					      uint64_t start)
 {
@@ -116,8 +126,8 @@ static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, 
 }
 
 /*
- * Updates an entry with the thread's current values. If the thread is new since the last complete
- * scan, all its CPU time counts. NULL = out of memory.
+ * Updates an entry with the current values, and computes what it used since the last scan. If a
+ * complete scan did not have it, it is new, and all its CPU time counts. NULL = out of memory.
  */
 static struct cw_host_activity_cpu *table_update(struct cw_host_activity_table *t, pid_t id,
 						 const struct cw_procstat *st, uint64_t io_bytes,
@@ -155,7 +165,7 @@ static void table_end(struct cw_host_activity_table *t)
 	t->is_valid = true;
 }
 
-/* Returns the thread's tid in its own pid namespace. We look it up once per thread. */
+/* Returns the thread's tid in its own pid namespace. We read it only once per thread. */
 static pid_t own_tid(const struct cw_host_activity_process *process, struct cw_host_activity_cpu *e)
 {
 	if (!process->own_pid || process->own_pid == process->pid)
@@ -184,8 +194,8 @@ static pid_t own_first_tid(const struct cw_host_activity_process *process)
 }
 
 /*
- * True if the first thread polls in a wait. It is never a helper, because the program itself
- * started it.
+ * True if the first thread polls in a waiting call. It is never a helper, because the program
+ * itself started it.
  */
 static bool is_main_waiting(const struct cw_host_activity *h,
 			    const struct cw_host_activity_process *process)
@@ -202,8 +212,8 @@ static bool is_named_helper(const struct cw_host_activity_process *process, pid_
 }
 
 /*
- * True if the thread waits for the interpreter. If it runs while we look, we keep the last answer:
- * it may have woken to ask for the lock again.
+ * True if the thread waits for the interpreter's lock. If the thread is just running, we return the
+ * previous result: it may have woken up only to ask for the lock.
  */
 static bool wants_interpreter(const struct cw_host_activity_process *process,
 			      struct cw_host_activity_cpu *e)
@@ -219,7 +229,10 @@ static bool wants_interpreter(const struct cw_host_activity_process *process,
 	return e->wants_interpreter;
 }
 
-/* True if the thread's CPU time is not work. `ticks` is its CPU time in the window. */
+/*
+ * True if the CPU time of this thread is not work, whatever its amount. ticks: its CPU time in the
+ * window.
+ */
 static bool is_idle_whatever_it_uses(const struct cw_host_activity *h,
 				     const struct cw_host_activity_process *process,
 				     struct cw_host_activity_cpu *e, uint64_t ticks)
@@ -262,8 +275,8 @@ static struct scan scan_threads(struct cw_host_activity *h,
 }
 
 /*
- * True if e has run since the last scan. Also true if we cannot know: e is new, or there is no
- * schedstat.
+ * True if the descendant has run since the last scan. Also true if we cannot know: it is new, or
+ * the kernel has no schedstat.
  */
 static bool has_run(int proc_fd, struct cw_host_activity_cpu *e)
 {
@@ -277,7 +290,7 @@ static bool has_run(int proc_fd, struct cw_host_activity_cpu *e)
 	return has_run;
 }
 
-/* The descendants in reading order, and the number of files that we may still open. */
+/* The descendants in the order of reading, and the number of files that we may still open. */
 struct family {
 	pid_t pids[MAX_FAMILY];
 	size_t n, n_read, n_followed;
@@ -298,7 +311,7 @@ static void add_children_of(struct family *f, int proc_fd, pid_t tid)
 	f->n += cw_procstat_children_of(proc_fd, tid, f->pids + f->n, MAX_FAMILY - f->n);
 }
 
-/* Reads one descendant and appends the children of its first thread. */
+/* Reads one descendant, and appends the children of its first thread to the list. */
 static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family *f)
 {
 	_cleanup_(closep) int fd = cw_procstat_open(pid);
@@ -310,7 +323,7 @@ static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
 	if (cw_procstat_io_bytes(fd, &io_bytes) < 0)
-		io_bytes = 0; /* we may not read its bytes: CPU and state must suffice */
+		io_bytes = 0; /* we may not read its bytes, and use only its CPU time and state */
 	e = table_update(&h->family, pid, &st, io_bytes, &used);
 	if (e) {
 		f->scan.ticks += used.ticks;
@@ -323,7 +336,8 @@ static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family
 #define FILES_OF_DESCENDANT 6u
 
 /*
- * Appends the children of the descendant's other threads. False if the limit of files stopped us.
+ * Appends the children of a descendant's other threads. Returns false if the limit of files was
+ * reached.
  */
 static bool follow_threads(struct cw_host_activity *h, pid_t pid, struct family *f)
 {
@@ -333,7 +347,8 @@ static bool follow_threads(struct cw_host_activity *h, pid_t pid, struct family 
 	size_t n;
 
 	if (fd < 0)
-		return f->files_left >= 4; /* true if it has ended */
+		/* true: the descendant has ended, and we did not reach the limit */
+		return f->files_left >= 4;
 	if (cw_procstat_read(fd, &st) < 0 || st.threads < 2 ||
 	    !table_find(&h->family, pid, st.start_ticks) ||
 	    cw_procstat_threads(fd, tids, MAX_THREADS, &n) < 0)
@@ -353,7 +368,10 @@ static bool is_rank_of_its_own(const struct cw_host_activity_process *process, p
 	return process->is_rank && process->is_rank(pid, process->user);
 }
 
-/* Reads the descendants, the near ones first. False if the limit of files stopped us. */
+/*
+ * Reads all descendants: children first, then their children. Returns false if the limit of files
+ * was reached.
+ */
 static bool read_family(struct cw_host_activity *h, const struct cw_host_activity_process *process,
 			struct family *f)
 {
@@ -406,8 +424,8 @@ static bool main_thread_works(struct cw_host_activity *h, int proc_fd, int64_t d
 }
 
 /*
- * True if the main thread waits for storage and runs now and then. Each answer from storage wakes
- * it. If it has not run since the window began, it waits for a single answer, which may never come.
+ * True if the main thread waits for storage and has run since the start of the window. Each answer
+ * of the storage wakes it. If it has not run, it waits for one answer, which may never come.
  */
 static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
 {
@@ -421,9 +439,9 @@ static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
 }
 
 /*
- * Returns the bytes that the process has read and written since the window began, less the bytes of
- * its agent. The agent counts its bytes before it moves them, so we never take them for the
- * program's.
+ * Returns the bytes that the program has read and written since the start of the window. These are
+ * the bytes of the process without those of its agent. The agent counts its bytes before it moves
+ * them, so we never count them as the program's.
  */
 static uint64_t io_of_program(const struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process)
@@ -439,7 +457,7 @@ static uint64_t io_of_program(const struct cw_host_activity *h,
 	return own <= begun && own < bytes ? bytes - own : 0;
 }
 
-/* Returns the cheap evidence of activity, which we read at every step. */
+/* Returns the kind of activity that cheap reads show, at every step. NULL = none. */
 static const char *quick_look(struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process,
 			      const struct cw_procstat *st, int64_t dt_ns)
@@ -463,7 +481,7 @@ static bool has_used_cpu(const struct cw_host_activity *h, const struct cw_procs
 	return st->cpu_ticks > h->quiet_ticks + QUIET_TICKS;
 }
 
-/* Restarts the count of CPU time from now. */
+/* Notes that threads other than helpers have used CPU time until now. */
 static void note_cpu_change(struct cw_host_activity *h, const struct cw_procstat *st,
 			    int64_t now_ns)
 {
@@ -473,8 +491,8 @@ static void note_cpu_change(struct cw_host_activity *h, const struct cw_procstat
 }
 
 /*
- * Notes that helpers used all of the CPU time except `ticks`. We add up the ticks of the other
- * threads.
+ * Notes a scan that shows who used the CPU time: threads other than helpers used `ticks`, and
+ * helpers used the rest. We add up these ticks over several scans.
  */
 static void note_cpu_of_others(struct cw_host_activity *h, const struct cw_procstat *st,
 			       uint64_t ticks, int64_t now_ns)
@@ -486,8 +504,8 @@ static void note_cpu_of_others(struct cw_host_activity *h, const struct cw_procs
 }
 
 /*
- * Returns the costly evidence of activity, at the end of a window in which the process looked
- * quiet.
+ * Returns the kind of activity that costly reads show, at the end of a window in which the cheap
+ * reads showed none. NULL = none.
  */
 static const char *close_look(struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process,
@@ -501,8 +519,8 @@ static const char *close_look(struct cw_host_activity *h,
 	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
 		/*
-		 * With an older scan we know which thread used the ticks, but not whether in this
-		 * window.
+		 * If the previous scan is older than the window, we know which threads used the
+		 * ticks, but not whether they did it in this window.
 		 */
 		bool was_of_base = had_threads && h->threads_ns == h->base_ns;
 
@@ -513,7 +531,7 @@ static const char *close_look(struct cw_host_activity *h,
 		if (had_threads)
 			note_cpu_of_others(h, st, scan.ticks, now_ns);
 		else
-			note_cpu_change(h, st, now_ns); /* no scan shows who used it */
+			note_cpu_change(h, st, now_ns); /* no scan shows which threads used it */
 	}
 	scan = scan_family(h, process);
 	h->is_child_busy =
@@ -526,17 +544,17 @@ static const char *close_look(struct cw_host_activity *h,
 
 /* ---- deadlock of threads ---- */
 
-/* Summary of all threads except helpers. */
+/* What we know about all threads except helpers. */
 struct runners {
-	uint64_t runs;     /* hash of their run counts */
-	unsigned n;        /* number without the threads that wait for the interpreter */
-	bool owner_sleeps; /* the owner of the lock that the first thread waits for sleeps */
-	bool may_be_woken; /* another process or a timeout may wake a thread */
+	uint64_t runs;     /* hash of the numbers of their runs */
+	unsigned n;        /* their number, without those that wait for the interpreter's lock */
+	bool owner_sleeps; /* the owner of the lock that the first thread waits for is asleep */
+	bool may_be_woken; /* another process or a timeout may wake one of these threads */
 };
 
 /*
- * False if only the process's own threads can wake tid: it waits for a private word, without a
- * timeout.
+ * True if another process or a timeout may wake tid. False if tid waits for a private futex word
+ * without a timeout: only threads of its process can wake it.
  */
 static bool may_be_woken(const struct cw_host_activity_process *process, pid_t tid)
 {
@@ -562,7 +580,7 @@ static void look_at_runner(struct cw_host_activity *h,
 		return;
 	e = table_update(&h->runners, id, &st, 0, &used);
 	if (!e) {
-		runners->runs += (uint64_t)now_ns; /* out of memory: the thread may have run */
+		runners->runs += (uint64_t)now_ns; /* out of memory: assume that it has run */
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
@@ -575,8 +593,8 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
 	/*
-	 * We do not count a thread that we have only seen awake, because it may want the
-	 * interpreter. Once we see it asleep elsewhere, it counts as new.
+	 * Do not count a thread that we have only seen awake, because it may wait for the
+	 * interpreter's lock next. When we see it asleep in another wait, it counts as new.
 	 */
 	if (process->interpreter.bytes && !e->has_slept)
 		return;
@@ -584,14 +602,14 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		runners->runs = cw_hash_step(cw_hash_step(runners->runs, (uint64_t)id), sched.runs);
 	else
-		runners->runs += (uint64_t)now_ns; /* unknown: the thread may have run */
+		runners->runs += (uint64_t)now_ns; /* unknown: assume that it has run */
 	runners->may_be_woken = runners->may_be_woken || may_be_woken(process, id);
 }
 
 /*
- * Inspects all threads. If we cannot read a thread, it has ended, and the hash changes, as it
- * should. If the first thread waits for no mutex, we stop at the first thread that an outsider may
- * wake. Most processes have one, and need no further check.
+ * Inspects all threads. If we cannot read a thread, it has ended. The hash then changes, as it does
+ * when a thread runs. If the first thread waits for no mutex, we stop at a thread that another
+ * process may wake. Most processes have such a thread, so this saves most of the work.
  */
 static struct runners look_at_runners(struct cw_host_activity *h,
 				      const struct cw_host_activity_process *process,
@@ -610,10 +628,10 @@ static struct runners look_at_runners(struct cw_host_activity *h,
 }
 
 /*
- * Detects that the threads of a process wait for each other, and that none has run for long. Case
- * 1: the first thread waits for a mutex whose owner sleeps. Case 2: it waits for the interpreter,
- * whose owner must be one of the threads that do not wait for it. Case 3: no other process, no
- * descriptor and no timeout can wake any thread.
+ * Finds out whether the threads of a process wait for each other, and none has run for long. There
+ * are three cases. Case 1: the first thread waits for a mutex, and its owner sleeps. Case 2: the
+ * first thread waits for the interpreter's lock. Its owner must be one of the threads that do not
+ * wait for it. Case 3: no other process, no descriptor and no timeout can wake any of the threads.
  */
 static unsigned look_at_wait(struct cw_host_activity *h,
 			     const struct cw_host_activity_process *process, int64_t now_ns)
@@ -625,7 +643,8 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	struct runners runners;
 
 	if (cw_host_wait_is_closed(wait))
-		wait = CW_HOST_WAIT_UNKNOWN; /* we must find the deadlock again */
+		/* start again: the checks below must find the deadlock anew */
+		wait = CW_HOST_WAIT_UNKNOWN;
 	cw_lock_wait_note(&h->lock, lock, now_ns);
 	has_lock = h->lock.on.address;
 	if (!has_lock && now_ns - h->host_activity_ns < CW_LOCK_WAIT_ASK_NS) {
@@ -655,9 +674,12 @@ static void start_window(struct cw_host_activity *h, const struct cw_host_activi
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
-	/* Without schedstat we rely on the scan of all threads. */
+	/* If there is no schedstat, we have to scan all threads. */
 	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
-	/* Read the agent's count first, so that the kernel's count includes all I/O in between. */
+	/*
+	 * Read the agent's count first. The kernel's count then includes all I/O that the agent
+	 * does between the two reads.
+	 */
 	h->base_own_io = 0;
 	if (process->record)
 		(void)cw_record_own_io(process->record, &begun, &h->base_own_io);
@@ -683,7 +705,10 @@ void cw_host_activity_step(struct cw_host_activity *h,
 	if (by) {
 		if (has_used_cpu(h, st))
 			note_cpu_change(h, st, now_ns);
-		/* The next window must not begin with a scan of an earlier quiet window. */
+		/*
+		 * Drop the scans of an earlier quiet window, because the next window must not start
+		 * from them.
+		 */
 		table_drop(&h->threads);
 		table_drop(&h->family);
 		if (strcmp(by, "child") != 0)

@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides whether a process shows host activity outside NCCL
- * (docs/design/patience.md#host-activity). It does if, over a window of two seconds, its own
- * threads or its descendants used CPU, moved bytes, or ran between uninterruptible sleeps
- * (storage). A process that only blocks shows none. Every blocked process does some housekeeping,
- * and that must not look like work:
+ * Decides whether a process shows host activity, which is activity outside of NCCL
+ * (docs/design/patience.md#host-activity). We look at windows of two seconds. The process shows
+ * host activity if in a window its own threads or its descendants used CPU or moved bytes. It also
+ * does if they ran between uninterruptible sleeps (waits for storage). A process that only blocks
+ * shows none. Every blocked process does some housekeeping, which must not look like work:
  *
- *  - We leave out threads known to run on their own clock. The agent names the threads that NCCL or
- *    the driver started (agent/record/helper_threads.h): NCCL's proxy polls the network on a whole
- *    core, under its maker's name. We know others by name (helper_threads, host_activity.c). An
- *    unknown thread counts, so we err towards patience.
- *  - We leave out a thread that has been inside a waiting call of the driver since before the
- *    window, even the main thread: the driver polls (agent/cuda/driver_waits.h). The same holds for
- *    a thread inside an NCCL call: NCCL spins while it connects (record/inside.h).
- *  - A thread that waits for Python's interpreter lock asks for it 200 times a second. This takes
- *    some 0.2 % of a core per thread, and is not work, however many such threads there are.
- *  - Less than 1 % of one core is not work. A watchdog polling every 100 ms takes about 0.1 %, a
- *    loop of sleep(10 ms) about 0.5 %; checkpoints, evaluation and compilers take 20 % and more.
- *  - Less than 64 KiB in a window is not I/O: log lines, tensorboard's flush, eventfd wake-ups.
- *  - Uninterruptible sleep counts as activity while the thread runs now and then: many small
- *    answers of a slow server move few bytes. If it has not run for a window, its answer may never
- *    come.
+ *  - We leave out threads that are known to run without the rank's program. The agent lists the
+ *    threads that NCCL or the driver started (agent/record/helper_threads.h). NCCL's proxy, for
+ *    example, polls the network on a whole core, under the name of the thread that made it. We know
+ *    further threads by their own names (helper_threads in host_activity.c). An unknown thread
+ *    counts, so we rather wait too long than alert too early.
+ *  - We leave out a thread that has been in a waiting call of the driver since before the window,
+ *    even the main thread. The driver polls in such a call (agent/cuda/driver_waits.h). We also
+ *    leave out a thread that has been in an NCCL call for as long, because NCCL spins while it
+ *    connects (record/inside.h).
+ *  - A thread that waits for Python's interpreter lock asks for the lock 200 times a second. This
+ *    takes some 0.2 % of a core per thread. It is not work, whatever the number of such threads.
+ *  - Less than 1 % of one core is not work. A watchdog that polls every 100 ms takes about 0.1 %,
+ *    and a loop of sleep(10 ms) about 0.5 %. Checkpoints, evaluation and compilers take 20 % and
+ *    more.
+ *  - Less than 64 KiB in a window is not I/O. Log lines, tensorboard's flush and eventfd wake-ups
+ *    stay below.
+ *  - Uninterruptible sleep counts as activity as long as the thread runs now and then. A slow
+ *    server may send many small answers, which move few bytes. If the thread has not run for a
+ *    window, it waits for one answer, which may never come.
  *
- * Calls of NCCL count as well, but they are in the record, not here (digest/digest.c joins both).
+ * Calls of NCCL count as progress, too, but the record has them (digest/digest.c joins both).
  *
- * We report facts only. If a rank waits inside an NCCL call that its record does not show, it may
- * spin, and then "shows host activity" here. The engine uses host activity only at the end of the
- * wait chain.
+ * We report facts only. A rank may spin inside an NCCL call that its record does not show. This
+ * rank then shows host activity here. The engine uses host activity only at the end of the wait
+ * chain.
  *
- * Cost: two small reads per second for a busy or fully idle process. We list threads only if the
- * process used CPU beyond its main thread's. We read descendants only if the process itself was
- * quiet, and at most CW_HOST_ACTIVITY_MAX_FILES of their files.
+ * Cost: two small reads per second for a busy or fully idle process. We list the threads only if
+ * the process used more CPU than its main thread. We read the descendants only if the process
+ * itself was quiet, and at most CW_HOST_ACTIVITY_MAX_FILES of their files.
  *
- * After ten quiet seconds we also inspect the threads in every window, until we find the first
- * thread that another process may wake.
+ * After ten quiet seconds we also inspect the threads in every window, until we find a thread that
+ * another process may wake.
  *
  * Loop thread only; no blocking.
  */
@@ -49,17 +53,17 @@
 #include "record/record_layout.h"
 #include "record/record_reader.h"
 
-struct cw_host_activity_cpu { /* one thread or one descendant, as of the last scan */
+struct cw_host_activity_cpu { /* one thread or one descendant, at the last scan */
 	pid_t id;
-	pid_t own_tid; /* tid of a thread in its own pid namespace; 0 = unknown */
-	bool seen;     /* found in the present scan */
+	pid_t own_tid; /* tid of the thread in its own pid namespace; 0 = unknown */
+	bool seen;     /* true if the scan in progress has found it */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;
-	uint64_t runs; /* runs of a thread, or of a descendant's main thread */
+	uint64_t runs; /* how often the thread got a CPU; for a descendant, its main thread */
 	/*
-	 * For a thread of a process with an interpreter. has_slept: we have seen it asleep.
-	 * wants_interpreter: it then waited for the interpreter.
+	 * Only for a thread of a process with an interpreter. has_slept: we have seen it asleep.
+	 * wants_interpreter: the last time, it slept to wait for the interpreter's lock.
 	 */
 	bool has_slept, wants_interpreter;
 };
@@ -67,42 +71,52 @@ struct cw_host_activity_cpu { /* one thread or one descendant, as of the last sc
 struct cw_host_activity_table {
 	struct cw_host_activity_cpu *v;
 	size_t n, cap;
-	bool is_valid; /* holds a complete scan from the start of the window */
+	bool is_valid; /* true if it has a complete scan from the start of the window */
 };
 
 struct cw_host_activity {
-	int64_t host_activity_ns; /* time of the last host activity; never before the first step */
-	/* Static: "cpu", "io", "child", "storage"; "" = no activity since the start. */
+	/* time of the last host activity; at the first step, the time of this step */
+	int64_t host_activity_ns;
+	/*
+	 * Kind of the last activity, a static text: "cpu", "io", "child", "storage"; "" = none yet.
+	 */
 	const char *by;
 	/*
-	 * The last time that we saw threads other than helpers use more than a tick. We find out
-	 * once per window which threads used CPU time, so the value may be a window old.
+	 * When we last saw that threads other than helpers had used more than a tick of CPU time.
+	 * (Helpers are the threads that we leave out.) Only one scan per window shows which threads
+	 * used the CPU, so this may be a window old.
 	 */
 	int64_t cpu_change_ns;
-	bool is_d_state;    /* the main thread, at the last step */
-	bool is_child_busy; /* true in the last window */
-	bool is_frozen;     /* one of its cgroups is frozen; read at the end of a quiet window */
-	unsigned host_wait; /* enum cw_host_wait of the first thread, after a quiet window */
-	struct cw_lock_wait lock; /* lock that the first thread then waits for */
+	/* true if the main thread was in uninterruptible sleep at the last step */
+	bool is_d_state;
+	bool is_child_busy; /* true if a descendant was active in the last window */
+	/* true if a cgroup of the process is frozen; we read this after a quiet window */
+	bool is_frozen;
+	unsigned host_wait; /* enum cw_host_wait of the first thread, read after a quiet window */
+	struct cw_lock_wait lock; /* the lock that the first thread waits for, with host_wait */
 
 	bool has_base, has_base_io, has_base_sched;
 	int64_t base_ns;
 	uint64_t base_ticks, base_child_ticks, base_io, base_own_io;
 	struct cw_procsched base_sched;
-	/* CPU ticks at cpu_change_ns, or at a later scan that showed which threads used them. */
+	/*
+	 * CPU ticks of the process at cpu_change_ns, or at a later scan that showed which threads
+	 * used them.
+	 */
 	uint64_t quiet_ticks;
-	uint64_t busy_ticks; /* ticks of threads other than helpers, in those scans */
-	uint64_t cut;        /* scans cut short at CW_HOST_ACTIVITY_MAX_FILES */
+	/* ticks that threads other than helpers used, according to those scans */
+	uint64_t busy_ticks;
+	uint64_t cut; /* number of scans that stopped at CW_HOST_ACTIVITY_MAX_FILES */
 	struct cw_host_activity_table threads, family;
-	int64_t threads_ns; /* last scan of the threads */
-	/* Threads that may end the first thread's wait for a lock. */
+	int64_t threads_ns; /* time of the last scan of the threads */
+	/* The threads without helpers. One of them may end the first thread's wait for a lock. */
 	struct cw_host_activity_table runners;
 };
 
 /*
- * The limit of descendants' files per scan. 256 descendants with hundreds of threads each would
- * hold up the loop for half a second. We first read every descendant and the children of its first
- * thread. The children of its other threads follow, as far as the limit allows.
+ * Most files of descendants per scan. 256 descendants with hundreds of threads each would hold up
+ * the loop for half a second. We first read every descendant, and the children of its first thread.
+ * Then come the children of its other threads, up to the limit.
  */
 #define CW_HOST_ACTIVITY_MAX_FILES 2048u
 
@@ -110,42 +124,44 @@ struct cw_host_activity_process {
 	int proc_fd;
 	pid_t pid;
 	/*
-	 * True for a descendant that is a rank itself. We leave out this rank and its descendants.
-	 * May be NULL.
+	 * Returns true for a descendant that is a rank itself. We leave out such a rank and its
+	 * descendants. NULL = no descendant is a rank.
 	 */
 	bool (*is_rank)(pid_t pid, void *user);
 	void *user;
 	/*
-	 * The tids of threads that do no work for the rank, in the process's own namespace; 0 =
-	 * none. May be NULL.
+	 * Tids of threads that do no work for the rank, in the process's own pid namespace. An
+	 * entry of 0 means no thread. NULL = there are none.
 	 */
 	const uint32_t *helpers;
 	size_t n_helpers;
 	/*
-	 * The threads inside the driver or inside an NCCL call. They poll, and polling is not work
-	 * if it has lasted for the whole window.
+	 * Threads that are inside the driver or inside an NCCL call, and since when. A call that
+	 * has lasted for the whole window only polls, which is not work.
 	 */
 	const struct cw_rec_wait *waits;
 	size_t n_waits;
-	pid_t own_pid; /* the process's pid in its own namespace; 0 = pid */
+	pid_t own_pid; /* pid of the process in its own pid namespace; 0 = it is the same as pid */
 	struct cw_host_interpreter interpreter;
-	const struct cw_record *record; /* NULL = its agent writes no files; borrowed */
+	/* record in which the agent counts its own I/O; borrowed; NULL = the agent does no I/O */
+	const struct cw_record *record;
 };
 
 void cw_host_activity_init(struct cw_host_activity *h);
 void cw_host_activity_fini(struct cw_host_activity *h);
 
 /*
- * Call it about once a second with a fresh stat of the process. now_ns is the awake clock, as for
- * all times here: while the daemon does not run, a process does not count as still. We cannot date
- * the work that it did meanwhile, so we count it as done now.
+ * Updates h. Call this about once a second, with a fresh stat of the process. now_ns and all times
+ * of h are on the awake clock, which stops while the daemon does not run. We do not count a process
+ * as quiet in that time. We cannot date the work that it did in that time, so we treat it as done
+ * now.
  */
 void cw_host_activity_step(struct cw_host_activity *h,
 			   const struct cw_host_activity_process *process,
 			   const struct cw_procstat *st, int64_t now_ns);
 
 /*
- * True if threads of this name run even while the rank does no work. The name proves nothing,
- * because the program chooses it.
+ * True if threads with this name run even while the rank does no work. This is only a hint, because
+ * a program chooses the names of its threads.
  */
 bool cw_host_activity_is_helper(const char *comm);

@@ -15,18 +15,18 @@
 #include "common/cleanup.h"
 #include "model/facts.h"
 
-/* A line has at most nine numbers. */
+/* Room for a line of /proc/PID/syscall, which has at most nine numbers. */
 #define LINE_BYTES 256
 
 #define FUTEX_OF(op) ((op)&FUTEX_CMD_MASK)
 
-/* These calls wait on their first argument until data or a peer arrives. */
+/* Calls that wait until the descriptor in their first argument has data or a connection. */
 static const long calls[] = { SYS_read,    SYS_readv,  SYS_recvfrom,
 			      SYS_recvmsg, SYS_accept, SYS_accept4 };
 
-/* Each of these calls waits for any of several descriptors, for a signal, or for a time. */
+/* Calls that wait for any of several descriptors, for a signal, or for a time. */
 static const long calls_for_any[] = {
-#ifdef SYS_poll /* newer architectures lack these */
+#ifdef SYS_poll /* newer architectures lack these calls */
 	SYS_poll,         SYS_epoll_wait,  SYS_pause,
 #endif
 	SYS_ppoll,        SYS_epoll_pwait, SYS_rt_sigtimedwait, SYS_nanosleep, SYS_clock_nanosleep,
@@ -58,13 +58,14 @@ int cw_host_wait_fd(const char *line)
 	long call;
 
 	/*
-	 * The line may also be "running", or "-1 …" if the thread waits outside of a system call.
+	 * The line may also be "running". It is "-1 …" if the thread waits outside of a system
+	 * call.
 	 */
 	if (sscanf(line, "%ld %lx", &call, &first) != 2 || first > INT_MAX)
 		return -1;
 	/*
-	 * If the first argument of select() is 1, it covers only descriptor 0, as an interactive
-	 * prompt does.
+	 * If the first argument of select() is 1, it waits only for descriptor 0. An interactive
+	 * prompt does this.
 	 */
 	if (is_select(call) && first == 1)
 		return 0;
@@ -78,7 +79,7 @@ bool cw_host_wait_is_for_any(const char *line)
 
 	if (sscanf(line, "%ld %*x %lx", &call, &op) != 2)
 		return false;
-	/* In glibc, semaphores and conditions wait with a bitset, but mutexes wait without one. */
+	/* glibc's semaphores and conditions wait with a bitset, and its mutexes without one. */
 	if (call == SYS_futex)
 		return FUTEX_OF((int)op) == FUTEX_WAIT_BITSET;
 	return is_select(call) ||
@@ -133,8 +134,8 @@ static struct cw_host_lock lock_of(const char *line, const struct cw_host_interp
 	struct cw_host_futex futex = cw_host_wait_futex(line);
 
 	/*
-	 * A condition alternates between its words, so we use the address of the interpreter for
-	 * both.
+	 * Use the address of the interpreter's lock for all its futex words. A condition alternates
+	 * between its words, and we must recognise the same wait.
 	 */
 	if (cw_host_wait_is_interpreter(interpreter, &futex))
 		return (struct cw_host_lock){ .address = interpreter->address,
@@ -207,7 +208,7 @@ int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret)
 	char name[48], line[LINE_BYTES];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* always fits */
+	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* the name always fits */
 	r = read_line(proc_fd, name, line);
 	if (r < 0)
 		return r;

@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
-/* The indexes of words in glibc's struct __pthread_mutex_s: lock, count, owner, users. */
+/* Indexes of the words in glibc's struct __pthread_mutex_s: lock, count, owner, users. */
 #define WORD_LOCK 0
 #define WORD_OWNER 2
 #define WORD_USERS 3
-/* The value of the lock word if a thread owns the lock, and at least one thread waits. */
+/* Value of the lock word if a thread owns the mutex and at least one more thread waits for it. */
 #define LOCK_CONTENDED 2u
-/* The limits of owners and waiters, and of tids. A process has no more threads. */
+/*
+ * Largest plausible number of owners and waiters, and largest tid. With larger values it is not a
+ * mutex.
+ */
 #define MAX_USERS 65536u
 #define MAX_TID (1 << 22)
 
@@ -70,7 +73,7 @@ pid_t cw_lock_wait_read(pid_t pid, uint64_t address, bool is_inherited)
 {
 	uint32_t words[4];
 	struct iovec local = { .iov_base = words, .iov_len = sizeof(words) };
-	/* The address is in the other process, not in ours. */
+	/* The address belongs to the other process. Do not dereference it. */
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = sizeof(words) };
 
 	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(words))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds completed ops to rows by communicator, kind and size. The number of rows is fixed. If an op
- * has no row of its own, the last row takes it.
+ * Adds completed ops to rows by communicator, kind and size. The number of rows is fixed. An op
+ * without a row of its own goes to the last row.
  */
 #include "daemon/process/op_stats.h"
 
@@ -19,7 +19,7 @@ struct sampling {
 	const struct cw_record_comm *last;
 };
 
-/* The bounds range from a call that only enqueues to a job's wait for a checkpoint. */
+/* From a call that only enqueues an op, to a job that waits for a checkpoint. */
 const uint64_t cw_op_buckets_ns[CW_OP_BUCKETS - 1] = {
 	5000,
 	10000,
@@ -97,7 +97,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 		return &stats->rows[CW_OP_STATS_ROWS - 1];
 	row = &stats->rows[stats->n_rows++];
 	if (stats->n_rows == CW_OP_STATS_ROWS)
-		return row; /* the row for all others */
+		return row; /* it is the row for all other ops */
 	row->comm_id = id;
 	row->kind = (uint8_t)kind;
 	row->size_class = (uint8_t)size_class;
@@ -106,7 +106,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 	return row;
 }
 
-/* The limits of what we add up. A record may hold any value, but our sums must never overflow. */
+/* Largest values that we add. A record may contain any value, and our sums must not overflow. */
 #define MAX_OP_BYTES (UINT64_C(1) << 50)
 #define MAX_CALL_NS (UINT64_C(7) * 24 * 3600 * CW_NS_PER_S)
 #define MAX_LOST_A_LOOK (UINT64_C(1) << 32)
@@ -203,7 +203,7 @@ void cw_op_stats_sample(struct cw_op_stats *stats, const struct cw_record *recor
 		return;
 	stats->sampled_ns = now_ns;
 	s.comms = cw_record_comms(record, &s.n_comms);
-	/* We ignore read errors here: the sampler of the record counts them. */
+	/* Ignore errors of reading, because the record's sampler counts them. */
 	(void)cw_record_each_returned(record, &stats->op_cursor, &lost, on_op, &s);
 	lost = at_most(lost, MAX_LOST_A_LOOK);
 	stats->lost += lost;

@@ -9,10 +9,13 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* Room for /proc/PID/cgroup. In version 1 it has about 14 lines, each as long as a pod's path. */
+/*
+ * Room for /proc/PID/cgroup. In version 1 it has about 14 lines, and each is as long as a pod's
+ * path.
+ */
 #define GROUPS_BYTES 8192
 /*
- * Room for the start of /proc/PID/status. NSpid is within the first half KiB, behind a name and the
+ * Room for the start of /proc/PID/status. NSpid is in the first half KiB, after the name and the
  * supplementary groups.
  */
 #define STATUS_BYTES 8192
@@ -27,9 +30,8 @@ static bool read_text(int proc_fd, const char *name, char *buf, size_t size)
 }
 
 /*
- * Finds the last number of a line "NSpid:\t812\t17
- * ". The first number is the pid in our namespace; each further one is the pid in the next inner
- * namespace.
+ * Finds the last number in a line such as "NSpid:\t812\t17". The first number is the pid in our
+ * namespace. Each further number is the pid in the next inner namespace.
  */
 int32_t cw_proc_pod_own_pid(const char *status)
 {
@@ -44,7 +46,7 @@ int32_t cw_proc_pod_own_pid(const char *status)
 		last--;
 	if ((size_t)(end - last) >= sizeof(number) ||
 	    !memchr(line, '\t', (size_t)(last - 1 - line)))
-		return 0; /* there is only one number */
+		return 0; /* the line has only one number */
 	(void)snprintf(number, sizeof(number), "%.*s", (int)(end - last), last);
 	return cw_parse_u64(number, 1, INT32_MAX, &pid) < 0 ? 0 : (int32_t)pid;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a process from an agent's credentials or from the restart store, reads its state, and
- * notes its end. Decides which process gives up its place in the table.
+ * Makes a process from an agent's credentials or from the service manager's store, reads its state,
+ * and notes its end. Chooses the process that gives up its place in the table.
  */
 #include "daemon/process/process.h"
 
@@ -35,8 +35,8 @@ static void process_freep(struct cw_process **p)
 }
 
 /*
- * Reads the peer's identity. The pidfd shows that the pid has not passed to another process
- * meanwhile.
+ * Reads the peer's identity. The pidfd proves that the pid did not pass to another process before
+ * we read it.
  */
 static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
 {
@@ -56,7 +56,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->uid = cred->uid;
 	p->gid = cred->gid;
 	p->stat_permitted = st.is_permitted;
-	if (st.ppid > 1) /* init does not end; 0 = the parent is outside our pid namespace */
+	if (st.ppid > 1) /* pid 1 never ends; 0 = the parent is outside of our pid namespace */
 		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
 	p->liveness = cw_liveness_of_state(st.state);
 	cw_process_set_command(p, st.comm, strlen(st.comm));
@@ -78,15 +78,15 @@ static struct cw_process *process_alloc(void)
 	return p;
 }
 
-/* Opens the record. Takes record_fd. */
+/* Opens the record, and owns record_fd from now on. */
 static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = record_fd;
 	struct stat st;
 
 	/*
-	 * Check this first, because it answers without asking a file system. On a FUSE mount,
-	 * fstat() would wait for the server of that mount.
+	 * Check first that this is a memfd, because F_GET_SEALS calls no file system. On a FUSE
+	 * mount, fstat() would wait for the user's program that serves the mount.
 	 */
 	if (fcntl(fd, F_GET_SEALS) < 0)
 		return cw_err_set(err, EPERM, "the record is not a sealed memfd");
@@ -115,17 +115,17 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 	return 0;
 }
 
-/* Sets the identity from the stored name, because the process has ended. */
+/* Takes the identity from the stored name, because the process has ended. */
 static void identify_by_name(struct cw_process *p, struct cw_fdstore_entry *entry)
 {
-	closep(&p->proc_fd); /* another process may have the pid now */
+	closep(&p->proc_fd); /* the pid may belong to another process now */
 	closep(&p->launcher_pidfd);
 	p->proc_fd = p->launcher_pidfd = -1;
 	p->key.pid = (uint64_t)entry->pid;
 	p->key.start_ticks = entry->start_ticks;
 	p->uid = entry->uid;
 	p->gid = entry->gid;
-	p->liveness = CW_LIVE_ALIVE; /* until its pidfd, or entry->end, corrects it */
+	p->liveness = CW_LIVE_ALIVE; /* until its pidfd or entry->end corrects it */
 	if (p->pidfd < 0)
 		p->pidfd = steal_fd(&entry->pidfd);
 }
@@ -142,7 +142,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 	}
 	if (entry->pidfd < 0)
 		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
-	r = identify(p, &cred, err); /* the pidfd is checked last */
+	r = identify(p, &cred, err); /* this checks the pidfd last */
 	if (r == 0) {
 		entry->pidfd = -1;
 		return p->key.start_ticks == entry->start_ticks
@@ -150,7 +150,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 			       : cw_err_set(err, EBADMSG, "it is another process");
 	}
 	if (!cw_pidfd_has_ended(entry->pidfd))
-		return r; /* the agent of the process will reconnect */
+		return r; /* the process lives, and its agent will reconnect */
 	identify_by_name(p, entry);
 	return 0;
 }
@@ -197,7 +197,8 @@ struct cw_job_id cw_process_job_id(const struct cw_process *p)
 {
 	struct cw_job_id job = { .key = p->job_key, .uid = p->uid };
 
-	(void)snprintf(job.label, sizeof(job.label), "%s", p->label); /* same size */
+	/* cannot be cut: both have the same size */
+	(void)snprintf(job.label, sizeof(job.label), "%s", p->label);
 	return job;
 }
 
@@ -229,7 +230,7 @@ struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_n
 		.is_child_busy = p->host_activity.is_child_busy,
 		.is_frozen = p->host_activity.is_frozen,
 		.host_wait = p->host_activity.host_wait,
-		/* The sum converts awake time to the machine's clock. */
+		/* Add held_ns to convert the awake clock to the machine's clock. */
 		.host_activity_ns = p->host_activity.host_activity_ns
 					    ? p->host_activity.host_activity_ns + held_ns
 					    : 0,
@@ -254,9 +255,10 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->record = steal_ptr(&from->record);
 	p->record_dev = from->record_dev;
 	p->record_ino = from->record_ino;
-	p->ops.op_cursor = p->ops.time_cursor = 0; /* the totals stay */
+	/* only the positions in the record start again; the totals stay */
+	p->ops.op_cursor = p->ops.time_cursor = 0;
 	cw_sampler_init(&p->sampler);
-	p->job_key = (struct cw_job_key){ 0 }; /* the new record may carry another label */
+	p->job_key = (struct cw_job_key){ 0 }; /* the new record may have another label */
 }
 
 void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BYTES])
@@ -264,7 +266,7 @@ void cw_command_text(const char *raw, size_t len, char ret[CW_PROCESS_COMMAND_BY
 	const char *base = raw;
 	size_t n = 0;
 
-	/* Skip the program's directory, then copy the arguments. */
+	/* Skip the directory of the program. Copy its name and the arguments. */
 	for (const char *c = raw; c < raw + len && *c; c++)
 		if (*c == '/' && c + 1 < raw + len && c[1])
 			base = c + 1;
@@ -290,13 +292,14 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 	if (!kernel)
 		return;
 	cw_kernel_events_watch(kernel, cw_process_pid(p));
-	if (cw_pidfd_has_ended(p->pidfd)) /* another process may already have the pid */
+	if (cw_pidfd_has_ended(p->pidfd)) /* the pid may belong to another process already */
 		cw_process_watch(p, NULL);
 }
 
 /*
- * Tolerance for an end noted before our last read. The process may have been dying then, because it
- * takes long to release all its memory and files.
+ * If the kernel noted the end before our last read of /proc, it may be earlier by at most this
+ * time. The process may have been dying at that read, because it takes long to release all memory
+ * and files.
  */
 #define ENDS_UNSEEN_NS (10 * CW_NS_PER_S)
 
@@ -312,8 +315,8 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 	p->has_kernel_end = true;
 	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
 	/*
-	 * We accept only an end after our last read, when the process was alive. The clock of a
-	 * time namespace may be wrong.
+	 * Accept the kernel's time only if it is after our last read, when the process lived, and
+	 * before the pidfd became readable. In a time namespace it may be wrong.
 	 */
 	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns &&
 	    now_ns - age_ns >= p->stat_ns - ENDS_UNSEEN_NS)
@@ -325,8 +328,8 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 }
 
 /*
- * Notes a stop by the process's own agent, at the user's request. False if another party
- * stopped the process.
+ * Notes a stop that the process's own agent made, as the user had configured it. Returns false if
+ * another party stopped the process.
  */
 static bool note_own_stop(struct cw_process *p)
 {
@@ -349,8 +352,8 @@ static bool note_own_stop(struct cw_process *p)
 }
 
 /*
- * Notes what holds the process. We ask in the order of cw_rank_held_by(): if there are two
- * holds, we name the one that the user has to lift first.
+ * Notes the reason why the process is held, in the order of cw_rank_held_by(). If there are two
+ * reasons, the user has to remove the one that we name first.
  */
 static void note_hold(struct cw_process *p)
 {
@@ -361,20 +364,21 @@ static void note_hold(struct cw_process *p)
 		if (cw_cgroup_frozen(p->proc_fd, p->cause.group, sizeof(p->cause.group)))
 			p->cause.facts.cause_kind = CW_CAUSE_FROZEN;
 	} else if (p->liveness == CW_LIVE_TRACED) {
-		(void)cw_tracer_find(p->proc_fd, &p->cause); /* without one, the cause is unknown */
+		/* if there is no tracer now, the cause stays unknown */
+		(void)cw_tracer_find(p->proc_fd, &p->cause);
 	} else if (p->liveness == CW_LIVE_STOPPED && !note_own_stop(p) &&
 		   cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0) {
 		p->cause = cw_kernel_facts_cause(&facts, true, (uint64_t)sysconf(_SC_PAGESIZE));
 	}
 }
 
-/* The limit of threads inside NCCL calls. A rank calls NCCL from one or two threads. */
+/* Most threads inside NCCL calls. A rank calls NCCL from one or two threads. */
 #define MAX_INSIDE 16u
 
 #define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)
 
 /*
- * Returns the address range of the interpreter. We ignore a size beyond that of any real
+ * Returns the memory range of the interpreter's lock. Ignores a range that is larger than any real
  * interpreter.
  */
 static struct cw_host_interpreter interpreter_of(const struct cw_rec_header *h)
@@ -416,14 +420,14 @@ bool cw_process_look(struct cw_process *p, bool (*is_rank)(pid_t, void *), void 
 	cw_process_look_at_launcher(p, now_ns);
 	cw_oom_look(&p->oom, now_ns);
 	if (p->ending_ns || p->proc_fd < 0 || cw_procstat_read(p->proc_fd, &st) < 0)
-		return false; /* the process is ending, and its pidfd says more */
+		return false; /* the process is ending, and its pidfd tells more */
 	cw_host_activity_step(&p->host_activity, &hp, &st, cw_clock_awake_ns(clock));
 	liveness = cw_liveness_of_state(st.state);
 	has_changed = liveness != p->liveness || p->host_activity.is_frozen != was_frozen;
 	p->liveness = liveness;
 	/*
-	 * Name the tracer each time. A stack capture also traces the process for an instant, and
-	 * another tracer may have followed.
+	 * Read the tracer again each time. A capture of stacks also traces the process for an
+	 * instant, and another tracer may have followed it.
 	 */
 	if (has_changed || liveness == CW_LIVE_TRACED)
 		note_hold(p);
@@ -445,7 +449,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
 	if (!p->has_kernel_end) {
-		p->cause = (struct cw_cause){ 0 }; /* it was that of a stop */
+		p->cause = (struct cw_cause){ 0 }; /* until now it was the cause of a stop */
 		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
 				   cw_oom_has_killed(&p->oom, now_ns);
 	}
@@ -496,8 +500,9 @@ static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
 }
 
 /*
- * Chooses by the quotas. The table is in order of registration. Dead processes count as younger
- * than living ones, and the first to end counts as youngest of all.
+ * Chooses by the quotas. The table is in order of registration. The quotas remove the youngest
+ * process first, so we treat dead processes as younger than living ones. The process that died
+ * first counts as the youngest.
  */
 static int by_quota(struct cw_process *table, uid_t uid, const struct cw_process_quota *quota,
 		    void **ret)
@@ -525,8 +530,8 @@ int cw_processes_make_room(struct cw_process *table, uid_t uid,
 	int r = 0;
 
 	/*
-	 * Thousands of processes may register after a restart, so we count only when a limit
-	 * is near.
+	 * Count only if a limit is near, because thousands of processes may register after a
+	 * restart.
 	 */
 	for (const struct cw_process *p = table; p && HASH_COUNT(table) >= quota->max_per_uid;
 	     p = p->hh.next)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We choose the user whose records together take the most memory. That user loses the costliest
+ * We choose the user whose records together take the most memory. We drop this user's costliest
  * record first.
  */
 #include "daemon/process/process_memory.h"
