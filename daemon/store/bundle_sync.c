@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child syncs each item. Two children run at once, and the rest of the items wait in a queue. An
- * item has one deadline for all of its bundles, so its callback comes by then even if the disk
- * hangs. If we cannot kill a child, the disk hangs, and we no longer wait for it.
+ * A child syncs the bundles of one item. Two children run at the same time, and further items wait
+ * in a queue. An item has one deadline for all its bundles. Its callback comes at this deadline
+ * even if the disk hangs. If a child survives SIGKILL, the disk hangs, and we no longer wait for
+ * this child.
  */
 #include "daemon/store/bundle_sync.h"
 
@@ -23,11 +24,11 @@
 #include "loop/children.h"
 #include "loop/events.h"
 
-/* The child writes nothing. Its exit status is the result. */
+/* The child writes no output. Its exit status is the result. */
 #define MAX_OUTPUT 1
 /*
- * If the daemon rewrites a bundle while the child reads it, the child tries again. The new bundle
- * is complete at once.
+ * Tries of a child for one bundle. If the daemon replaces a bundle while the child reads it, the
+ * child must start again with the new one.
  */
 #define ATTEMPTS 3
 
@@ -36,7 +37,7 @@ struct sync_item {
 	struct cw_bundle_sync *owner;
 	char **ids;
 	size_t n;
-	struct cw_child *child; /* NULL = the item is in the queue */
+	struct cw_child *child; /* NULL = the item waits in the queue */
 	struct event *timer;
 	cw_bundle_sync_fn fn;
 	void *user;
@@ -46,7 +47,7 @@ struct cw_bundle_sync {
 	struct event_base *base;
 	char *dir;
 	struct cw_children *children;
-	struct sync_item *items; /* the oldest first */
+	struct sync_item *items; /* oldest item first */
 	unsigned running;
 	uint64_t missed;
 };
@@ -106,7 +107,7 @@ static void item_free(struct sync_item *item)
 
 static void pump(struct cw_bundle_sync *s);
 
-/* Removes the item from the list and disowns its child, if it has one. */
+/* Removes the item from the list. If it has a child, we no longer wait for this child. */
 static void take_out(struct sync_item *item)
 {
 	if (item->child) {
@@ -149,8 +150,8 @@ static void on_child(enum cw_child_end end, const char *output, size_t len, void
 }
 
 /*
- * Starts children for waiting items. If a child does not start, its item stays in the queue until
- * its deadline, because the obstacle may go away.
+ * Starts children for waiting items. If we cannot start a child, its item waits in the queue until
+ * its deadline, because the reason may pass.
  */
 static void pump(struct cw_bundle_sync *s)
 {
@@ -189,7 +190,10 @@ static int copy_ids(struct sync_item *item, const char *const *ids, size_t n)
 int cw_bundle_sync_start(struct cw_bundle_sync *s, const char *const *ids, size_t n,
 			 cw_bundle_sync_fn fn, void *user)
 {
-	/* If we could not kill a child, it hangs on this disk. Another child would hang, too. */
+	/*
+	 * If a child survived SIGKILL, it hangs on this disk. A new child would hang, too, so do
+	 * not wait for it.
+	 */
 	bool is_hopeless = cw_children_abandoned(s->children) > 0;
 	const struct timeval deadline = { .tv_sec = is_hopeless ? 0 : CW_BUNDLE_SYNC_MS / 1000 };
 	struct sync_item *item = calloc(1, sizeof(*item));

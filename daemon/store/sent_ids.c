@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table in order of arrival, with uid and id as key. Each flush writes the whole file under
- * another name and renames it. At the limit, the user with the most ids loses the oldest one. A
- * line in the file then says until when that user's ids are incomplete.
+ * The ids are in a table in order of arrival. Their key is uid and id. Each flush writes the whole
+ * file under a temporary name and renames it. At the limit, the user with the most ids loses the
+ * oldest one. The file then has a line with the time since when the ids of this user are complete.
  */
 #include "daemon/store/sent_ids.h"
 
@@ -22,31 +22,34 @@
 #include "leader/incident/incident_id.h"
 
 /*
- * The limit of ids. An incident is alerted within minutes of its birth, so 4,096 ids are years of
- * hangs. Users share the limit; see sent_ids.h.
+ * Most ids. An incident gets its alert within minutes, so 4,096 ids are years of hangs. Users share
+ * this limit; see sent_ids.h.
  */
 #define MAX_IDS 4096u
 /*
- * We record for this many users that we dropped ids of theirs. Beyond it we only record that some
- * user lost ids.
+ * Most users for whom we note that we have dropped some of their ids. For all further users
+ * together we have one note.
  */
 #define MAX_FORGETFUL 256u
 #define HOW_MAX 15
 #define FILE_NAME "sent"
 #define TEMP_NAME ".sent.new"
-/* We write this word for "". The third field is never empty, so that the uid is the fourth. */
+/*
+ * The word that we write for "". A line must have four fields, so the third field must not be
+ * empty.
+ */
 #define HOW_SENT "sent"
-/* A line that begins with this is not an id. */
+/* The beginning of a line that is not an id. */
 #define FORGOTTEN "# forgotten"
-/* Stands for every user in such a line. */
+/* The uid in such a line that means every user. */
 #define EVERY_USER (-1)
 /*
- * The most lines that we ever write. If a file has more, another program wrote them, and they must
- * not delay our start.
+ * Most lines that we ever write. If a file has more, another program wrote it. Reading the rest
+ * would delay our start.
  */
 #define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
 
-/* Zero a key before you fill it, because we hash and compare it as bytes. */
+/* The key of the table. Fill it with zeros first, because we hash and compare all its bytes. */
 struct sent_key {
 	uint32_t uid;
 	char id[CW_INCIDENT_ID_MAX + 8];
@@ -56,12 +59,12 @@ struct sent_id {
 	struct sent_key key;
 	int64_t wall_ns;
 	char how[HOW_MAX + 1];
-	UT_hash_handle hh; /* in order of arrival: the first is the oldest */
+	UT_hash_handle hh; /* the table is in order of arrival: the first id is the oldest */
 };
 
 struct forgetful {
 	uint32_t uid;
-	int64_t wall_ns; /* time of the newest dropped id */
+	int64_t wall_ns; /* time of the newest dropped id of this user */
 };
 
 struct cw_sent_ids {
@@ -69,7 +72,7 @@ struct cw_sent_ids {
 	struct sent_id *table;
 	struct forgetful forgetful[MAX_FORGETFUL];
 	unsigned n_forgetful;
-	int64_t anybody_ns; /* the same for all users beyond MAX_FORGETFUL */
+	int64_t anybody_ns; /* time of the newest dropped id of all users beyond MAX_FORGETFUL */
 	bool is_dirty;
 	uint64_t refused;
 };
@@ -128,7 +131,7 @@ static int by_uid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the user with the most ids. At the limit, that user is always above an equal share. */
+/* Returns the user with the most ids. At the limit, this user has more than an equal share. */
 static uint32_t greediest(const struct cw_sent_ids *ids)
 {
 	static uint32_t uids[MAX_IDS + 1];
@@ -235,7 +238,7 @@ void cw_sent_ids_attach(struct cw_sent_ids *ids, int dirfd)
 		return;
 	HASH_SORT(ids->table, by_time);
 	ids->is_dirty = true;
-	(void)cw_sent_ids_flush(ids); /* if this fails, we retry later */
+	(void)cw_sent_ids_flush(ids); /* if this fails, a later flush tries again */
 }
 
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret)
@@ -286,7 +289,7 @@ const char *cw_sent_ids_how(const struct cw_sent_ids *ids, uint32_t uid, const c
 	return entry ? entry->how : "";
 }
 
-/* Returns the whole file in new memory; NULL = out of memory. */
+/* Returns the text of the whole file in new memory; NULL = out of memory. */
 static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 {
 	const struct sent_id *entry;
@@ -309,7 +312,10 @@ static char *make_text(const struct cw_sent_ids *ids, size_t *ret_len)
 	return NULL;
 }
 
-/* Writes the whole file or nothing, because after a torn write an alert would go out twice. */
+/*
+ * Writes the whole file, or leaves the old one. With half of a file, we would send some alerts
+ * twice.
+ */
 static int write_file(struct cw_sent_ids *ids, int fd)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -342,7 +348,7 @@ int cw_sent_ids_flush(struct cw_sent_ids *ids)
 	if (r == 0 && renameat(ids->dirfd, TEMP_NAME, ids->dirfd, FILE_NAME) < 0)
 		r = -errno;
 	if (r < 0) {
-		/* The next flush replaces the file anyway. */
+		/* If this fails, the next flush replaces the file. */
 		(void)unlinkat(ids->dirfd, TEMP_NAME, 0);
 		return r;
 	}

@@ -11,7 +11,8 @@
 int cw_state_file_open(int dir_fd, const char *name)
 {
 	/*
-	 * With O_NONBLOCK we do not wait for the other end of a FIFO. We check the type afterwards.
+	 * Use O_NONBLOCK, because open() would wait for the other end of a FIFO. We check the type
+	 * below.
 	 */
 	_cleanup_(closep) int fd =
 		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

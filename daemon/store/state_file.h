@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens files of the state directory, so that no existing entry can block the loop or redirect it.
- * An earlier daemon, an administrator or a backup may have left a FIFO, a device, a link or a
- * directory under such a name.
+ * Opens files of the state directory. Another program, an administrator or a backup may have left a
+ * FIFO, a device, a link or a directory under the name of such a file. These functions make sure
+ * that it cannot block the loop, or make us read or write another file.
  *
  * Blocks only for the disk.
  */
@@ -11,13 +11,14 @@
 #include <sys/types.h>
 
 /*
- * Opens a regular file for reading, and follows no link. Returns a descriptor, or -errno; -EINVAL:
- * not a regular file.
+ * Opens a regular file for reading, without following a link. Returns a descriptor, or -errno.
+ * -EINVAL: it is not a regular file.
  */
 int cw_state_file_open(int dir_fd, const char *name);
 
 /*
- * Creates a new, empty file for writing. Removes an existing entry and never writes to it. Returns
- * a descriptor, or -errno. The caller gives the file its real name with renameat().
+ * Creates an empty file for writing. If the name exists, removes it and never writes to the old
+ * file. Returns a descriptor, or -errno. The caller then gives the file its final name with
+ * renameat().
  */
 int cw_state_file_create(int dir_fd, const char *name);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index (one struct cw_store_entry per bundle) is in memory. So listing touches no disk, and
- * the retention rules (store_retention.h) know sizes, ages and owners. We rebuild the index from
- * the directories when the store opens, so there is no second truth on disk that could disagree
- * with the bundles.
+ * The index has one struct cw_store_entry per bundle, in memory. Listing bundles therefore reads no
+ * disk, and the rules for removing bundles (store_retention.h) know all sizes, ages and owners.
+ * When the store opens, we make the index from the directories. There is no index on disk, because
+ * it could disagree with the bundles.
  *
- * If we cannot write a bundle (disk full, read-only, gone), it stays on its entry until
- * cw_store_retry() succeeds. On ENOSPC we first remove bundles from disk, but only a few per
- * attempt, because another program may be filling the disk.
+ * If we cannot write a bundle (disk full, read-only, or gone), its entry has the bundle until
+ * cw_store_retry() has written it. On ENOSPC we first remove bundles from disk. We remove only a
+ * few per try, because it may be another program that fills the disk.
  */
 #include "daemon/store/store.h"
 
@@ -31,59 +31,61 @@
 #include "report/json_util.h"
 
 /*
- * The limit of entries in the index. Beyond it we remove bundles from disk. At 1 GiB this is 64 KiB
- * per bundle.
+ * Most entries in the index. Beyond it we remove bundles from disk. With a store of 1 GiB this is
+ * 64 KiB per bundle.
  */
 #define MAX_ENTRIES 16384u
 /*
- * The limits of bundles in memory while we cannot write to the disk. They suffice for some hangs of
- * a large job.
+ * Most bundles, and most bytes, in memory while we cannot write to the disk. They suffice for some
+ * hangs of a large job.
  */
 #define MAX_HELD 16u
 #define MAX_HELD_BYTES (64u << 20)
-/* To make room on a full disk, we remove at most this many bundles per attempt. */
+/* Most bundles that we remove per try to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
-/* In one call we check at most this many bundles for whether some node has them open. */
+/* Most bundles that we check in one call of cw_store_close_unseen(). */
 #define MAX_LOOK 256u
-/* We do not send older alerts, because they are no news to any user. */
+/* Greatest age of an alert that we still send. An older one is no news to any user. */
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
 /*
- * We return an unsent alert again after this time, which is longer than the webhook's own attempts.
+ * Time until we return an unsent alert again. It is longer than all attempts of the webhook
+ * together.
  */
 #define RESEND_EVERY_NS (300 * CW_NS_PER_S)
 /*
- * The limit of a snapshot that we read for a query. It must fit into an answer of a MiB, and the
- * read must not block the loop.
+ * Largest snapshot that we read for a query. A larger one does not fit into an answer of one MiB,
+ * and reading it would block the loop.
  */
 #define MAX_SNAPSHOT_READ (4u << 20)
-/* The limit of summaries that we read. More does not fit into a message. */
+/* Most bytes of summaries that we read. More would not fit into a message. */
 #define MAX_REMOTE_SUMMARIES_READ (1u << 20)
 /*
- * The summaries of other nodes may extend a bundle up to this part of the store. Without the limit,
- * a user's only bundle could displace other users' bundles.
+ * The summaries of other nodes may extend a bundle up to 1/16 of the store. Without this limit, a
+ * single bundle of one user could push out other users' bundles.
  */
 #define REMOTE_SUMMARIES_SHARE 16
 
 struct cw_store {
 	char path[PATH_MAX]; /* path of the directory "incidents" */
 	char state_dir[PATH_MAX];
-	int state_fd, dir_fd; /* -1 = not available yet */
-	int error;            /* reason why we cannot write, as errno; 0 = we can */
+	int state_fd, dir_fd; /* -1 = we could not open the directories yet */
+	int error;            /* errno of why we cannot write; 0 = we can */
 	uint64_t max_bytes;
 	int64_t max_age_ns;
 	const struct cw_clock *clock;
 	struct cw_store_clock age_clock;
 	struct cw_store_entry *table;
 	struct cw_sent_ids *sent;
-	/* Position up to which we have checked for unseen bundles. */
+	/* Position in the index at which the next check for unseen bundles continues. */
 	unsigned looked_at;
-	int64_t resent_uid;              /* user of the last bundle returned as unsent */
+	/* user of the bundle that cw_store_next_unsent() returned last */
+	int64_t resent_uid;
 	uint64_t lost, removed, refused; /* see struct cw_store_stats */
 };
 
 /* ---- the index ---- */
 
-/* Removes the entry from the index and from memory. The bundle stays on disk. */
+/* Frees the entry and removes it from the index. The bundle on disk stays. */
 static void forget(struct cw_store *store, struct cw_store_entry *e)
 {
 	HASH_DEL(store->table, e);
@@ -132,12 +134,12 @@ static void set_text(char **field, const json_t *value)
 	char *copy = strdup(text ? text : "");
 
 	if (!copy)
-		return; /* out of memory: keep the old text, or none */
+		return; /* out of memory: keep the old text */
 	free(*field);
 	*field = copy;
 }
 
-/* Copies the fields of a bundle that `list` shows. */
+/* Copies the fields that cw_store_list() returns from a bundle to its entry. */
 static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
 {
 	const char *time =
@@ -158,7 +160,8 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
 	json_decref(e->hosts);
-	e->hosts = cw_incident_filter_hosts(incident); /* out of memory: the hosts are unknown */
+	/* if memory runs out, the hosts are unknown */
+	e->hosts = cw_incident_filter_hosts(incident);
 	if (time)
 		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
 	else
@@ -166,8 +169,8 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 }
 
 /*
- * Marks an entry as a post-mortem. Call it after describe(). If a bundle has only a post-mortem, it
- * cannot be reopened, because its job is over.
+ * Notes whether the bundle has only a post-mortem. Call this after describe(). Such a bundle counts
+ * as closed. It cannot open again, because its job is over.
  */
 static void mark_postmortem(struct cw_store_entry *e, bool is_postmortem)
 {
@@ -184,7 +187,8 @@ static void load_bundle(struct cw_store *store, const char *id)
 
 	e = entry_find(store, id);
 	if (e && e->is_held)
-		return; /* put before the directory existed, so it is newer */
+		/* it was put while there was no directory, so it is newer than the one on disk */
+		return;
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
@@ -203,7 +207,7 @@ static void load_bundle(struct cw_store *store, const char *id)
 	json_decref(postmortem);
 }
 
-/* True for ".<id>.new", which remains if a daemon is killed between write and rename. */
+/* True for ".<id>.new". Such a directory remains if a daemon is killed before it renames it. */
 static bool is_leftover(const char *name)
 {
 	char id[80];
@@ -233,7 +237,7 @@ static int load_index(struct cw_store *store)
 		if (cw_incident_id_is_valid(d->d_name))
 			load_bundle(store, d->d_name);
 		else if (is_leftover(d->d_name))
-			/* If this fails, the next start retries. */
+			/* If this fails, the next start tries again. */
 			(void)cw_store_dir_remove(store->dir_fd, d->d_name);
 	}
 	(void)closedir(dir); /* harmless: we only read the directory */
@@ -244,7 +248,7 @@ static int load_index(struct cw_store *store)
 
 static int open_dirs(struct cw_store *store)
 {
-	/* We return the reason for a failed mkdir, because it says more than ENOENT. */
+	/* If mkdir fails, return its reason, because it tells more than ENOENT. */
 	int r = cw_store_dir_make(store->state_dir);
 	_cleanup_(freep) char *real = realpath(store->state_dir, NULL);
 
@@ -263,7 +267,10 @@ static int open_dirs(struct cw_store *store)
 	return store->dir_fd < 0 ? -errno : 0;
 }
 
-/* Opens the directories and reads the existing bundles. Bundles put in memory meanwhile stay. */
+/*
+ * Opens the directories and reads the bundles in them. Bundles that were put in memory before this
+ * stay.
+ */
 static int attach(struct cw_store *store)
 {
 	int r = open_dirs(store);
@@ -289,7 +296,7 @@ static int error_of(const struct cw_store *store)
 		       : 0;
 }
 
-/* Checks that the directory exists and is writable, and logs changes. */
+/* Checks that the directory exists and is writable, and logs any change of this. */
 static void look_at_dirs(struct cw_store *store)
 {
 	int r = store->dir_fd < 0 ? attach(store) : 0;
@@ -324,7 +331,7 @@ static bool evict(struct cw_store *store, struct cw_store_entry *e)
 	return true;
 }
 
-/* Removes one bundle from disk. False if there is no bundle left to remove. */
+/* Removes one bundle from disk, but never `except`. Returns false if there is no other bundle. */
 static bool make_room(struct cw_store *store, const struct cw_store_entry *except)
 {
 	return evict(store,
@@ -332,7 +339,8 @@ static bool make_room(struct cw_store *store, const struct cw_store_entry *excep
 }
 
 /*
- * Applies the limits of age, then of number, then of bytes. Never removes the bundle just written.
+ * Applies the limits of age, of number and of bytes, in this order. Never removes the bundle that
+ * was just written.
  */
 static void apply_retention(struct cw_store *store, const struct cw_store_entry *newest)
 {
@@ -358,7 +366,7 @@ static unsigned count_held(const struct cw_store *store)
 	return cw_store_retention_number(store->table, true);
 }
 
-/* Drops bundles that exceed the limits of memory, but never `newest`. */
+/* Drops bundles from memory until they are within the limits. Never drops `newest`. */
 static void limit_held(struct cw_store *store, const struct cw_store_entry *newest)
 {
 	while (count_held(store) > MAX_HELD ||
@@ -407,7 +415,10 @@ static uint64_t json_bytes(const json_t *json)
 	return json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
 }
 
-/* Keeps a copy of the bundle in memory. The caller may still change its documents. */
+/*
+ * Copies the bundle into its entry. We need a copy, because the caller may change the documents
+ * later.
+ */
 static int hold(struct cw_store *store, struct cw_store_entry *e, const struct cw_bundle *bundle)
 {
 	struct cw_bundle copy = {
@@ -427,7 +438,7 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
-	if (!copy.postmortem) /* if it is missing, keep the previous one */
+	if (!copy.postmortem) /* keep the old document if there is no new one */
 		copy.postmortem = json_incref(e->bundle.postmortem);
 	if (!copy.ops)
 		copy.ops = json_incref(e->bundle.ops);
@@ -471,7 +482,7 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 	e = entry_get(store, id);
 	if (!e)
 		return -ENOMEM;
-	/* We use the time even if the clock is not settled. */
+	/* Use the time even if the clock is not settled. */
 	(void)cw_store_clock_now(&store->age_clock, &now);
 	describe(e, head, now);
 	mark_postmortem(e, !bundle->incident);
@@ -545,8 +556,8 @@ int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const ch
 	if (e->is_held)
 		return -EBUSY;
 	/*
-	 * The first summary is short, and lists the missing others. So the limit does not apply to
-	 * it.
+	 * Do not limit the first document. It is short, and it lists the nodes whose summaries are
+	 * missing.
 	 */
 	if (n > 1 && e->bytes + json_bytes(doc) > store->max_bytes / REMOTE_SUMMARIES_SHARE)
 		return -ENOSPC;
@@ -567,7 +578,7 @@ int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem)
 	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
 	int r;
 
-	if (!e || !is_of(e, uid, job)) /* in the second case the put fails */
+	if (!e || !is_of(e, uid, job)) /* if is_of() is false, the put returns -EPERM */
 		return cw_store_put(store, &alone, NULL, 0);
 	if (e->has_postmortem)
 		return -EEXIST;
@@ -595,8 +606,8 @@ unsigned cw_store_retry(struct cw_store *store)
 		return count_held(store);
 	(void)cw_sent_ids_flush(store->sent); /* if this fails, the next call tries again */
 	/*
-	 * Begin with the oldest. Stop at the first failure, because the disk will not change in
-	 * between.
+	 * Begin with the oldest bundle. Stop at the first failure, because the next bundle would
+	 * fail, too.
 	 */
 	while ((e = cw_store_retention_oldest(store->table, true, NULL))) {
 		if (write_bundle(store, e, &e->bundle) < 0)
@@ -623,8 +634,8 @@ static int close_unseen(struct cw_store *store, const struct cw_store_entry *e)
 }
 
 /*
- * True if no node has had the bundle open for some time. False if it is closed, or if some node has
- * it open or had it open recently.
+ * True if no node has had the bundle's incident open for CW_STORE_UNSEEN_NS. False if the bundle is
+ * closed, or some node has its incident open or had it open recently.
  */
 static bool is_unseen(struct cw_store *store, struct cw_store_entry *e, cw_store_open_fn is_open,
 		      void *user)
@@ -659,7 +670,8 @@ bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, voi
 			continue;
 		r = close_unseen(store, e);
 		if (r < 0) {
-			e->unseen_ns = 0; /* the disk refuses: we try again after a while */
+			/* the disk does not accept it: wait for CW_STORE_UNSEEN_NS again */
+			e->unseen_ns = 0;
 			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
 			return false;
 		}
@@ -682,8 +694,7 @@ void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret)
 }
 
 /*
- * Returns the time of confirmation, by which we sort. A rewritten or amended bundle does not become
- * a new one.
+ * Returns the time of confirmation, by which we sort. It stays the same when a bundle is rewritten.
  */
 static int64_t confirmed_ns(const struct cw_store_entry *e)
 {
@@ -707,8 +718,8 @@ static bool is_wanted(const struct cw_store_query *query, const struct cw_store_
 }
 
 /*
- * Makes the line of one bundle. If fields are missing because memory ran out, cw_control_handle()
- * notices it. %+ joins path and id.
+ * Makes the entry of one bundle for cw_store_list(). If memory runs out, fields are missing, and
+ * cw_control_handle() notices it. In the format, "++" joins path and id.
  */
 static json_t *make_line(const struct cw_store *store, const struct cw_store_entry *e)
 {
@@ -744,8 +755,8 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query
 		if (!is_wanted(query, e))
 			continue;
 		/*
-		 * The first bundle that does not fit ends the list. An older one might fit, but
-		 * would look like the newest.
+		 * End the list at the first bundle that does not fit. A later, older bundle might
+		 * fit. The user would then not see that a newer one is missing.
 		 */
 		if (omitted || (query->max && json_array_size(list) >= query->max)) {
 			omitted++;
@@ -781,7 +792,10 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 	if (e->is_held) {
 		const bool is_read = json_bytes(e->bundle.snapshot) <= MAX_SNAPSHOT_READ;
 
-		/* Share the documents, because their memory is already counted. */
+		/*
+		 * Share these documents instead of copying them. Their memory is already within our
+		 * limits.
+		 */
 		ret->snapshot = is_read ? json_incref(e->bundle.snapshot) : NULL;
 		ret->summaries = json_incref(e->bundle.summaries);
 		if (cw_bundle_parse_texts(ret) < 0)
@@ -798,8 +812,8 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 }
 
 /*
- * True if a comes before b. Users take turns, so that thousands of bundles of one user do not delay
- * those of others.
+ * True if cw_store_next_unsent() prefers a to b. Users take turns, so that thousands of bundles of
+ * one user do not delay those of others.
  */
 static bool comes_before(const struct cw_store *store, const struct cw_store_entry *a,
 			 const struct cw_store_entry *b)
@@ -817,11 +831,14 @@ json_t *cw_store_next_unsent(struct cw_store *store)
 	struct cw_store_entry *e, *next, *found = NULL;
 	int64_t since;
 
-	/* We use the time even if the clock is not settled. */
+	/* Use the time even if the clock is not settled. */
 	(void)cw_store_clock_now(&store->age_clock, &since);
 	since -= UNSENT_WITHIN_NS;
 	HASH_ITER (hh, store->table, e, next) {
-		/* If we dropped ids, an alert that went out would look unsent, so we skip it. */
+		/*
+		 * Skip bundles of a user if we have dropped ids of that user. Their alerts would
+		 * look unsent although they went out.
+		 */
 		if (e->is_postmortem || e->wall_ns < since ||
 		    cw_sent_ids_has(store->sent, e->uid, e->id) ||
 		    cw_sent_ids_complete_since(store->sent, e->uid) > since ||

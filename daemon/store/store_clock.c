@@ -14,11 +14,11 @@
 
 #define FILE_NAME "clock"
 #define FILE_NAME_NEW ".clock.new"
-#define BOOT_ID_BYTES 37 /* the text of a UUID */
+#define BOOT_ID_BYTES 37 /* a UUID as text, with NUL */
 
 /*
- * Reads from the descriptor, which it takes. False if the descriptor is negative or the file is
- * empty.
+ * Reads text from a descriptor, and closes it. Returns false if the descriptor is negative or the
+ * file is empty.
  */
 static bool read_text(int opened, char *buf, size_t len)
 {
@@ -44,9 +44,7 @@ static bool load(int state_fd, int64_t *ret_to_wall_ns)
 	       strcmp(boot, now) == 0;
 }
 
-/*
- * Saves the difference of the clocks. If this fails, the next daemon has to run for an hour again.
- */
+/* Saves the difference of the clocks. If this fails, the next daemon must run for an hour again. */
 static void save(int state_fd, int64_t to_wall_ns)
 {
 	_cleanup_(closep) int fd = -1;

@@ -15,15 +15,15 @@
 #include "daemon/store/state_file.h"
 #include "report/bundle.h"
 
-/* The limit of an incident.json. It lists culprits, not all ranks. */
+/* Largest incident.json that we read. It lists the culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
 /*
- * If a stacks file is larger, we do not read it and only note that it exists, because the loop
- * waits while we read.
+ * Largest file of stacks that we read, because the loop waits meanwhile. We treat a larger one as
+ * existing and complete.
  */
 #define MAX_STACKS_READ (4u << 20)
 
-/* Calls fn for each file of bundle directory `id`. The directory is flat: no recursion. */
+/* Calls fn for each file of the bundle. Its directory has no subdirectories. */
 static int each_file(int dir_fd, const char *id, int (*fn)(int fd, const char *name, void *arg),
 		     void *arg)
 {
@@ -75,11 +75,12 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 {
 	uint64_t bytes = 0;
 
-	(void)each_file(dir_fd, id, add_size, &bytes); /* an unreadable file counts as 0 */
+	/* cannot fail: add_size() counts an unreadable file as 0 */
+	(void)each_file(dir_fd, id, add_size, &bytes);
 	return bytes;
 }
 
-/* Opens a regular file. Returns -1 if there is none. */
+/* Opens a regular file of the bundle. Returns its descriptor; -1 = there is no such file. */
 static int open_file(int dir_fd, const char *id, const char *name, off_t *ret_bytes)
 {
 	_cleanup_(closep) int bundle =

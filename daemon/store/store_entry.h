@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's index entry for one bundle, in memory. Loop thread only. */
+/*
+ * The store's entry for one bundle. All entries are in memory; together we call them the index.
+ * Loop thread only.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,20 +13,25 @@
 #include "report/bundle.h"
 
 struct cw_store_entry {
-	char id[CW_INCIDENT_ID_MAX + 1]; /* the key */
+	char id[CW_INCIDENT_ID_MAX + 1]; /* key of the table */
 	char time[32];
 	char *job, *class, *summary;
-	json_t *hosts;   /* hosts of the culprits (report/incident_filter.h); NULL = unknown */
-	int64_t uid;     /* owner of the job; -1 = unknown */
+	/* hosts of the incident's culprits (report/incident_filter.h); NULL = unknown */
+	json_t *hosts;
+	int64_t uid;     /* user that owns the job; -1 = unknown */
 	int64_t wall_ns; /* time of the last put, by the store's clock */
 	uint64_t bytes;
-	int64_t resent_ns;                 /* monotonic time when we last returned it as unsent */
-	bool is_held;                      /* the bundle is only in memory */
-	char closed_as[16];                /* closed_as of the incident; "" = open */
-	char severity[16], suppressed[16]; /* as in the incident; "" = absent, or not suppressed */
-	/* Awake time since when no node is known to have it open; 0 = a node has it open. */
+	/* monotonic time at which cw_store_next_unsent() last returned it; 0 = never */
+	int64_t resent_ns;
+	bool is_held;                      /* true if the bundle is only in memory */
+	char closed_as[16];                /* field of the incident; "" = the incident is open */
+	char severity[16], suppressed[16]; /* fields of the incident; "" = it has no such field */
+	/*
+	 * Awake time since when no node has its incident open, as far as we know; 0 = some node
+	 * has.
+	 */
 	int64_t unseen_ns;
-	/* is_postmortem: there is no incident, and no alert went out. */
+	/* is_postmortem: the bundle has a post-mortem and no incident, so there is no alert. */
 	bool has_postmortem, is_postmortem;
 	struct cw_bundle bundle;
 	UT_hash_handle hh;

@@ -32,7 +32,7 @@ struct cw_store_entry *cw_store_retention_displaced(struct cw_store_entry **inde
 	uint64_t sum = 0, most = 0;
 	const struct cw_store_entry *last = NULL;
 
-	HASH_SORT(*index, by_user_oldest_first); /* makes the bundles of a user adjacent */
+	HASH_SORT(*index, by_user_oldest_first); /* makes the bundles of each user adjacent */
 	HASH_ITER (hh, *index, e, next) {
 		if (e->is_held != is_held)
 			continue;
