@@ -155,8 +155,7 @@ int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct 
 			(void)close(passed[i].fd); /* it belongs to no entry */
 		if (list && !to)
 			(void)cw_notify_remove_fds(clock,
-						   /* if this fails, the next start tries again */
-						   passed[i].name);
+						   passed[i].name); /* on error, retry next start */
 		free(passed[i].name);
 	}
 	free(passed);
