@@ -17,10 +17,10 @@
 
 #define MAX_PATH_BYTES 256u
 #define MAX_NAME_BYTES 128u
-/* The size limit. A node with a thousand mounts has some 150 KiB. */
+/* Most bytes of mountinfo. A node with a thousand mounts has some 150 KiB. */
 #define MAX_MOUNTINFO (1u << 20)
 
-/* Calls whose first argument is the descriptor they work on. */
+/* System calls whose first argument is the descriptor that they use. */
 static const long on_descriptor[] = {
 	SYS_read,       SYS_write,     SYS_readv,           SYS_writev,    SYS_pread64,
 	SYS_pwrite64,   SYS_preadv,    SYS_pwritev,         SYS_preadv2,   SYS_pwritev2,
@@ -30,8 +30,8 @@ static const long on_descriptor[] = {
 };
 
 /*
- * Returns the descriptor that the thread's system call works on. -1 = the thread is in none of
- * these calls.
+ * Returns the descriptor that the thread's system call uses. -1 = the thread is in none of these
+ * calls.
  */
 static int descriptor_of_call(pid_t pid, pid_t tid)
 {
@@ -89,7 +89,7 @@ static void add_mount(pid_t pid, int fd, json_t *doc)
 	at = strstr(text, "mnt_id:");
 	if (at && sscanf(at, "mnt_id: %d", &id) == 1 &&
 	    cw_procfs_read(pid, "mountinfo", mounts, MAX_MOUNTINFO) > 0)
-		/* Fails for a pipe or socket, which has no mount. */
+		/* Fails for a pipe or a socket, which is on no mount. */
 		(void)cw_blocked_on_mount(mounts, id, doc);
 }
 
@@ -103,7 +103,8 @@ json_t *cw_blocked_on(pid_t pid, pid_t tid)
 	if (fd < 0)
 		return NULL;
 	(void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, fd);
-	n = readlink(link, path, sizeof(path)); /* the kernel answers from memory */
+	/* does not block, because the kernel has the path in memory */
+	n = readlink(link, path, sizeof(path));
 	if (n <= 0)
 		return NULL;
 	doc = json_pack("{s:i, s:o, s:n, s:n, s:n}", "fd", fd, "path",

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures wait in one queue. Captures that an alert may need start before those of all other
- * ranks. Users share the places (identity/quota.h) and take turns. At its deadline a capture ends
- * with the parts it has, and we kill children that still run.
+ * All captures wait in one queue. Captures that an alert may need start before the others (brief
+ * captures). Users share the places in the queue (identity/quota.h) and take turns. At its
+ * deadline, a capture ends with the parts that it has, and we kill its child.
  *
- * The parts of a capture run in sequence: /proc, then Python, then native stacks. /proc comes first
- * because it shows whether the process is stopped; then the agent would not answer. A child reads
- * the Python stacks from the process's memory. If it cannot, and the hang is confirmed, we ask the
- * agent. The native stacks come last because the agent's thread must run to answer. Each part gets
- * a share of the remaining time. A part that fails, or is cut off, does not affect the others.
+ * The parts of a capture run one after the other: /proc, then Python, then native stacks. /proc
+ * comes first because it shows whether the process is stopped. The agent of a stopped process would
+ * not answer. A child then reads the Python stacks from the process's memory. If it cannot, and the
+ * hang is confirmed, we ask the agent. The native stacks come last, because the agent's thread must
+ * run to answer. Each part gets a share of the remaining time. If a part fails or is cut off, this
+ * does not affect the other parts.
  */
 #include "daemon/evidence/capture.h"
 
@@ -39,20 +40,26 @@
 #include "loop/events.h"
 
 #define MAX_JSON_BYTES (384u << 10) /* must fit into a message (CW_MSG_MAX_STRING) */
-/* A capture of one of many ranks runs at most this long. Then it ends with the parts it has. */
+/* Time limit of a brief capture, which is one of many. It then ends with the parts that it has. */
 #define BRIEF_RUN_MS 8000u
-/* Brief captures may use this part of the queue. They leave a quarter to the others. */
+/* Most places of the queue for brief captures. A quarter is left for the others. */
 #define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
-/* The output of the proc part: 256 threads of about 180 bytes, and some kernel stacks. */
+/* Most bytes of the proc part: 256 threads of about 180 bytes, and some kernel stacks. */
 #define MAX_PROC_OUTPUT (96u << 10)
-/* What asks for Python stacks. */
+/* The flags that request Python stacks. */
 #define PYTHON_ANY (CW_EVIDENCE_PYTHON | CW_EVIDENCE_PYTHON_READ)
-/* /proc and memory answer in milliseconds or hang. faulthandler answers in 50 ms or never. */
+/*
+ * Time limits. Reading /proc and memory takes milliseconds, or hangs. faulthandler answers in 50
+ * ms, or never.
+ */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000
-/* The interpreter's structures must hold still while faulthandler walks them (cpython#116008). */
+/*
+ * We ask the agent only if the process has used no CPU for this long. The interpreter's structures
+ * must not change while faulthandler walks through them (cpython#116008).
+ */
 #define PYTHON_MIN_IDLE_NS (2 * CW_NS_PER_S)
-/* If this many children survive SIGKILL, the node is sick, and we start no more. */
+/* If this many children survive SIGKILL, the node is broken, and we start no more. */
 #define MAX_ABANDONED 8u
 _Static_assert(MAX_ABANDONED > CW_CHILD_MAX_ABANDONED, "one user is not the node");
 
@@ -64,11 +71,12 @@ struct cw_capture_job {
 	void *user;
 	int64_t deadline_ns;
 	struct event *timer;
-	unsigned step; /* index of the next part in steps[]; 0 also while queued */
+	/* index of the running part in steps[]; 0 also while the capture waits in the queue */
+	unsigned step;
 	bool is_running, is_gone, is_stopped;
-	bool is_displaced; /* lost its place in the queue to another user */
+	bool is_displaced; /* true if another user's capture got its place in the queue */
 	int32_t rank;
-	uid_t uid; /* owner of the process */
+	uid_t uid; /* user that owns the process */
 	struct cw_child *child;
 	bool is_asking_python;
 	uint64_t python_handle;
@@ -79,11 +87,13 @@ struct cw_capture {
 	struct cw_capture_config config;
 	struct cw_children *children;
 	struct event *pump;
-	struct cw_capture_job *first, **last; /* running and queued, in order of arrival */
+	/* running and waiting captures, in order of arrival */
+	struct cw_capture_job *first, **last;
 	struct cw_capture_stats stats;
-	uid_t started_uid;                /* user of the last capture that started */
-	struct cw_kernel_threads *kernel; /* NULL = not available here */
-	char *kernel_text;                /* text of the last read, for the next forked child */
+	uid_t started_uid;                /* user of the last capture that we started */
+	struct cw_kernel_threads *kernel; /* NULL = not available on this machine */
+	/* text of the last read, for the child that we fork next */
+	char *kernel_text;
 };
 
 static bool is_brief(const struct cw_capture_job *job)
@@ -135,8 +145,8 @@ static void job_free(struct cw_capture_job *job)
 }
 
 /*
- * Returns the part. If it is missing, returns "no time left" if it was requested, or null if it was
- * not.
+ * Returns the part. If we do not have it, returns a part with the reason "no time left". If it was
+ * not requested, returns JSON null.
  */
 static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t what)
 {
@@ -197,13 +207,13 @@ static void finish(struct cw_capture_job *job)
 	else
 		c->stats.done++;
 	json_decref(doc);
-	/* If we are out of memory, an empty object is the minimal answer. */
+	/* Without memory, send at least an empty object. */
 	job->fn(&job->target, text ? text : "{}", job->user);
 	job_free(job);
 	pump_soon(c);
 }
 
-/* Called when a part ends: starts the next requested part, or finishes. */
+/* Call this at the end of a part. Starts the next requested part, or finishes the capture. */
 static void part_done(struct cw_capture_job *job);
 
 /* ---- children ---- */
@@ -284,7 +294,8 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 }
 
 /*
- * True if this is the requested process and its user may see it. *ret tells which program it runs.
+ * True if this is the requested process and its user may see it. *ret: the stat of the process,
+ * which identifies its program.
  */
 static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 				 struct cw_procstat *ret)
@@ -294,9 +305,9 @@ static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
 }
 
 /*
- * Reads the kernel state of the threads. This takes microseconds and cannot hang, so we do it here,
- * where the descriptors of the BPF programs are. We check the process before and after, because it
- * may start another program meanwhile. The child has its own check.
+ * Reads the kernel state of the threads. It takes microseconds and cannot hang. We do it here,
+ * because only the daemon has the descriptors of the BPF programs. We check the process before and
+ * after, because it may start another program in between. The child makes its own checks.
  */
 static void read_kernel_side(struct cw_capture *c, const struct cw_capture_job *job)
 {
@@ -334,7 +345,7 @@ static void step_proc(struct cw_capture_job *job)
 	}
 	read_kernel_side(job->owner, job);
 	r = start_child(job, &config);
-	free(job->owner->kernel_text); /* the child has its own copy */
+	free(job->owner->kernel_text); /* the child has a copy */
 	job->owner->kernel_text = NULL;
 	if (r < 0) {
 		job->proc = cw_evidence_part("failed", why_no_child(r));
@@ -357,9 +368,9 @@ static bool has_threads(const json_t *part)
 }
 
 /*
- * Replaces the part by the agent's answer. If neither we nor the agent have a stack, the user may
- * remedy either reason, so we keep both. "absent" is the weaker reason: it says that there is no
- * Python. Takes the answer.
+ * Replaces the Python part by the agent's answer. If neither we nor the agent have a stack, we give
+ * both reasons, because the user may be able to remove either of them. We omit our own reason if it
+ * is "absent", which only says that there is no Python. Owns answer from now on.
  */
 static void take_answer(struct cw_capture_job *job, json_t *answer)
 {
@@ -373,7 +384,7 @@ static void take_answer(struct cw_capture_job *job, json_t *answer)
 		}
 		(void)snprintf(reasons, sizeof(reasons), "%s; the agent: %s",
 			       text_of(job->python, "reason"), text_of(answer, "reason"));
-		/* Out of memory: the agent's reason stays. */
+		/* If memory runs out, only the agent's reason stays. */
 		(void)json_object_set_new(answer, "reason", json_string(reasons));
 	}
 	json_decref(job->python);
@@ -390,8 +401,8 @@ static void on_python(uint32_t status, const char *text, void *user)
 }
 
 /*
- * Returns the part that explains why we cannot ask for Python stacks; NULL = we may ask. The agent
- * can answer only if the process runs and its interpreter is idle.
+ * Returns a part with the reason why we cannot ask the agent for Python stacks; NULL = we can. The
+ * agent can answer only if the process runs and its interpreter is idle.
  */
 static json_t *why_not_python(struct cw_capture_job *job)
 {
@@ -438,7 +449,7 @@ static int python_main(int out_fd, const void *arg)
 	return cw_python_take_child(out_fd, arg);
 }
 
-/* Ends the part, unless we have no stack and the agent may be asked for them. */
+/* Ends the Python part. If we have no stack and may ask the agent, asks it first. */
 static void python_read_done(struct cw_capture_job *job)
 {
 	if (!has_threads(job->python) && job->target.what & CW_EVIDENCE_PYTHON)
@@ -457,7 +468,7 @@ static void on_python_read(enum cw_child_end end, const char *output, size_t len
 	python_read_done(job);
 }
 
-/* Fills the target of a child. Returns false if the process is gone. */
+/* Fills *ret, the target of a child. Returns false if the process is gone. */
 static bool find_target(const struct cw_capture_job *job, struct cw_stack_target *ret)
 {
 	struct cw_node_process p;
@@ -518,7 +529,7 @@ static void on_native_done(enum cw_child_end end, const char *output, size_t len
 
 static void step_native(struct cw_capture_job *job)
 {
-	int64_t ms = left_ms(job) * 9 / 10; /* a tenth of the time remains to report the result */
+	int64_t ms = left_ms(job) * 9 / 10; /* leave a tenth of the time for reporting the result */
 	struct cw_stack_target target;
 	struct cw_child_config config = {
 		.main = native_main,
@@ -599,8 +610,8 @@ static void start_job(struct cw_capture_job *job)
 }
 
 /*
- * True if a starts before b. Users take turns, so that a job of many ranks does not delay the
- * captures of others.
+ * True if a starts before b. Captures for alerts start first. Users take turns, so that a job of
+ * many ranks does not delay the captures of other users.
  */
 static bool comes_before(const struct cw_capture *c, const struct cw_capture_job *a,
 			 const struct cw_capture_job *b)
@@ -611,10 +622,10 @@ static bool comes_before(const struct cw_capture *c, const struct cw_capture_job
 		return is_brief(b);
 	if (a_is_next != b_is_next)
 		return a_is_next;
-	return a->uid < b->uid; /* captures of the same user start in order of arrival */
+	return a->uid < b->uid; /* for the same user, the older capture stays first */
 }
 
-/* Returns the next capture to start. Brief captures come last. */
+/* Returns the capture that starts next; NULL = none waits. */
 static struct cw_capture_job *next_job(struct cw_capture *c)
 {
 	struct cw_capture_job *best = NULL;
@@ -628,7 +639,7 @@ static struct cw_capture_job *next_job(struct cw_capture *c)
 }
 
 /*
- * Starts as many captures as allowed. A job may end within its start, so we search the list anew
+ * Starts captures up to the limit. A capture may end while we start it, so we search the list again
  * for each one.
  */
 static void on_pump(evutil_socket_t fd, short what, void *arg)
@@ -644,7 +655,10 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* Makes room for a capture. False if the queue is full, or if this user's share of it is full. */
+/*
+ * Makes room in the queue for a capture of uid. Returns false if the queue is full, or if this
+ * user's share of it is full.
+ */
 static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 {
 	_cleanup_(freep) struct cw_quota_charge *charges =
@@ -658,7 +672,10 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 	for (struct cw_capture_job *job = c->first; job; job = job->next) {
 		if (job->is_running || job->is_displaced)
 			continue;
-		/* Later entries arrived later. We displace no capture that an alert may need. */
+		/*
+		 * The list is in order of arrival, so the index serves as the time. Never remove a
+		 * capture that an alert may need.
+		 */
 		charges[n] = (struct cw_quota_charge){ .uid = job->uid,
 						       .is_pinned = !is_brief(job),
 						       .since_ns = (int64_t)n,
@@ -681,13 +698,10 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
 {
-	/*
-	 * The capture ends after 95 % of its time, so that the steps up to the callback are in
-	 * time.
-	 */
+	/* End the capture after 95 % of its time. The rest is for the steps up to the callback. */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
 	bool is_one_of_many = target->what & CW_EVIDENCE_BRIEF;
-	uid_t uid = (uid_t)-1; /* stays -1 if the process is already gone */
+	uid_t uid = (uid_t)-1; /* stays -1 if the process is gone */
 	struct cw_capture_job *job;
 	struct cw_node_process p;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures evidence about a stuck rank on this node: /proc facts, native stacks, Python stacks
- * (docs/design/evidence.md). Slow or dangerous work runs in a forked child with a deadline. At most
- * two captures run at once; the rest wait in a queue.
+ * Captures evidence about a stuck rank on this node: facts from /proc, native stacks and Python
+ * stacks (docs/design/evidence.md). A forked child with a deadline does the slow or dangerous work.
+ * At most two captures run at the same time; the others wait in a queue.
  *
  * Loop thread only; nothing here blocks.
  */
@@ -20,30 +20,31 @@ struct cw_capture;
 struct cw_capture_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	struct cw_node *node; /* borrowed: identity, Python stacks */
+	struct cw_node *node; /* borrowed; it identifies processes and takes Python stacks */
 	const char *node_name;
-	uint32_t max_running; /* usually 2 */
+	uint32_t max_running; /* most captures at the same time, usually 2 */
 	uint32_t max_queued;
 };
 
 int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **ret);
-/* Takes NULL; returns NULL. Kills and reaps running children; no callback comes afterwards. */
+/* Kills and reaps the running children. No callback follows. Takes NULL; returns NULL. */
 struct cw_capture *cw_capture_free(struct cw_capture *capture);
 
 /*
- * Receives the result. json is one collwatch.evidence/1 object (docs/schemas.md), never NULL. It
- * says which parts are missing, and why. Borrowed until the callback returns.
+ * Receives the evidence. json: one collwatch.evidence/1 object (docs/schemas.md), never NULL,
+ * borrowed until the callback returns. For each missing part it has the reason.
  */
 typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const char *json,
 			      void *user);
 
 /*
- * Queues a capture. The callback comes exactly once, after at most deadline_ms, and never from
- * inside this call. -EAGAIN: the queue is full; we count this, and no callback comes.
+ * Queues a capture. After 0 we call fn exactly once, after at most deadline_ms, and never from
+ * inside this call. Returns 0 or -errno. -EAGAIN: the queue is full. We count this, and do not call
+ * fn.
  *
  * A capture with CW_EVIDENCE_BRIEF is one of many. It starts after all other captures, runs for at
- * most 8 s, and may use three quarters of the queue. Its result has only the threads that locate
- * the rank.
+ * most 8 s, and may use three quarters of the queue. Its result has only the threads that show
+ * where the rank is.
  */
 int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user);

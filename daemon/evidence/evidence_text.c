@@ -15,7 +15,7 @@
 #define MAX_SYMBOL_BYTES 64u
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* Returns the length of the printable UTF-8 character at text[0..len), or 0 if there is none. */
+/* Returns the length of the printable UTF-8 character at text[0..len). 0 = there is none. */
 static size_t printable(const unsigned char *text, size_t len)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -37,8 +37,8 @@ static size_t printable(const unsigned char *text, size_t len)
 		c = c << 6 | (text[i] & 0x3f);
 	}
 	/*
-	 * Reject overlong forms, surrogates, code points beyond Unicode, C1 controls, and
-	 * bidirectional overrides.
+	 * Refuse overlong forms, surrogates, values beyond Unicode, C1 controls, and bidirectional
+	 * overrides.
 	 */
 	if (c < smallest[n] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff || c < 0xa0 ||
 	    (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
@@ -58,7 +58,7 @@ json_t *cw_evidence_text(const char *text, size_t len, size_t max_bytes)
 		size_t out = n ? n : 1;
 
 		if (used + out > max_bytes) {
-			/* Make room for the ellipsis without splitting a character. */
+			/* Make room for the ellipsis, without cutting a character. */
 			while (used > 0 && (used + 3 > max_bytes || (buf[used] & 0xc0) == 0x80))
 				used--;
 			memcpy(buf + used, ELLIPSIS, 3);
@@ -94,11 +94,11 @@ json_t *cw_evidence_part(const char *status, const char *reason)
 			 cw_evidence_text(reason, strlen(reason), MAX_REASON_BYTES), "threads");
 }
 
-/* ---- the functions of kernel_threads.h that need no BPF ---- */
+/* ---- functions of kernel_threads.h that need no BPF ---- */
 
 /*
- * True for entry code of the kernel. All threads in the kernel have it, so it says nothing about
- * this one.
+ * True for the entry code of the kernel. Each thread in the kernel has it on its stack, so we omit
+ * it.
  */
 static bool is_entry(const char *name, size_t len)
 {
@@ -126,7 +126,7 @@ json_t *cw_kernel_stack_parse(const char *text, size_t len)
 		size_t line = newline ? (size_t)(newline - text) : len, n;
 		const char *name = text, *space = memchr(text, ' ', line);
 
-		if (line > 0 && *text == '[' && space) /* skip the "[<0>] " of /proc */
+		if (line > 0 && *text == '[' && space) /* skip the "[<0>] " that /proc prints */
 			name = space + 1;
 		n = (size_t)(text + line - name);
 		for (size_t i = 0; i < n; i++)

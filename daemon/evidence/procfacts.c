@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We read facts by pid. They count only if, at the end, the pid still belongs to the same process,
- * and its user may still see it. Otherwise we report only public facts, or only the status.
+ * We read the facts by pid. At the end we check that the pid still belongs to the same process, and
+ * that its user may still see it. If not, we report only public facts, or only the status.
  */
 #include "daemon/evidence/procfacts.h"
 
@@ -39,19 +39,20 @@ static json_t *state_text(char state)
 	return json_stringn(&state, 1);
 }
 
-/* The process to examine, and how much of it we may report. */
+/* The process that we examine, and the facts about it that we may report. */
 struct subject {
 	pid_t pid;
 	const char *kernel;
-	const struct cw_procfs_view *view; /* NULL: public facts only */
-	bool is_partial;                   /* some file was unreadable */
-	/* Arguments and environment are not on a remote server. */
+	const struct cw_procfs_view *view; /* NULL = only public facts */
+	bool is_partial;                   /* true if we could not read some file */
+	/* True if its arguments and its environment are not on a remote server. */
 	bool is_start_local;
 };
 
 /*
- * Returns the name of the thread's system call, such as "read" or "futex". "syscall-N" if
- * libseccomp does not know the number; JSON null if the thread is in no call, or if it is unknown.
+ * Returns the name of the thread's system call, such as "read" or "futex". If libseccomp does not
+ * know its number, returns "syscall-N". If the thread is in no system call, or we cannot know it,
+ * returns JSON null.
  */
 static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 {
@@ -73,8 +74,8 @@ static json_t *syscall_name(pid_t pid, pid_t tid, bool *is_partial)
 }
 
 /*
- * Returns the kernel function in which the thread waits. The kernel shows "0" if it does not wait,
- * and also if we lack the permission.
+ * Returns the kernel function in which the thread waits, or JSON null. The kernel shows "0" if the
+ * thread does not wait, but also if we lack the right to see it.
  */
 static json_t *wchan_name(pid_t pid, pid_t tid)
 {
@@ -92,8 +93,8 @@ static json_t *or_null(json_t *value)
 }
 
 /*
- * Returns the kernel stack from BPF. Without BPF we read it from /proc for a thread that hangs in
- * the kernel, if we have the permission.
+ * Returns the kernel stack that BPF has read. Without BPF, and only for a thread that hangs in the
+ * kernel, we read it from /proc. This needs more rights.
  */
 static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel,
 			    int64_t *ret_off_cpu_ns)
@@ -108,7 +109,7 @@ static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel
 	return n > 0 ? cw_kernel_stack_parse(text, (size_t)n) : NULL;
 }
 
-/* Returns the public facts of stat, for a thread that its user may not see. */
+/* Returns the public facts of a thread, from stat. Use this if its user may not see the thread. */
 static json_t *public_facts(pid_t tid, const struct cw_procfs_stat *st)
 {
 	return json_pack("{s:i, s:o, s:o, s:n, s:n, s:f, s:n, s:n, s:n}", "tid", (int)tid, "name",
@@ -125,13 +126,16 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 	json_t *stack;
 
 	if (cw_procfs_stat(pid, tid, &st) < 0)
-		return NULL; /* the thread ended meanwhile */
+		return NULL; /* the thread has ended */
 	if (!s->view || !cw_procfs_may_see(s->view->proc_fd, tid, s->view->uid)) {
 		s->is_partial = true;
 		return public_facts(tid, &st);
 	}
 	stack = kernel_stack(pid, tid, st.state, s->kernel, &off_cpu_ns);
-	/* Hundreds of threads are idle helpers: for them wchan is enough. */
+	/*
+	 * Keep the kernel stack only for the main thread and for threads in state D. Hundreds of
+	 * other threads are idle helpers, and for them wchan is enough.
+	 */
 	if (tid != pid && st.state != 'D') {
 		json_decref(stack);
 		stack = NULL;
@@ -156,15 +160,15 @@ static json_t *threads_facts(struct subject *s, unsigned *ret_total)
 		json_t *facts = thread_facts(s, tids[i]);
 
 		if (facts)
-			/* Out of memory: the list lacks this thread. */
+			/* If memory runs out, the list lacks this thread. */
 			(void)json_array_append_new(threads, facts);
 	}
 	return threads;
 }
 
 /*
- * Returns the arguments, joined by blanks. A kernel thread or a zombie has no arguments, so we
- * return its name.
+ * Returns the arguments with blanks between them. If there are none, as for a kernel thread or a
+ * zombie, returns the process's name.
  */
 static json_t *command_line(const struct subject *s, const char *name)
 {
@@ -182,7 +186,7 @@ static json_t *command_line(const struct subject *s, const char *name)
 	return cw_evidence_text(text, (size_t)n, MAX_COMMAND_BYTES);
 }
 
-/* Returns the number after "key" at the start of a line, or JSON null if there is no such line. */
+/* Returns the number in the line that begins with `key`. JSON null = there is no such line. */
 static json_t *number_after(const char *text, const char *key)
 {
 	const char *line = text;
@@ -198,7 +202,10 @@ static json_t *number_after(const char *text, const char *key)
 	return json_null();
 }
 
-/* Returns the path of the unified hierarchy ("0::/…"), or else the path of the first line. */
+/*
+ * Returns the path of the process's cgroup: that of version 2 ("0::/…"), or else that of the first
+ * line.
+ */
 static json_t *cgroup_path(pid_t pid)
 {
 	char text[4096];
@@ -212,8 +219,8 @@ static json_t *cgroup_path(pid_t pid)
 }
 
 /*
- * Reads the environment as of the start of the process. Later changes by the program are not
- * visible.
+ * Extracts the settings from the environment that the process started with. Later changes by the
+ * program are not visible.
  */
 static json_t *torch_settings(const struct subject *s)
 {
@@ -256,8 +263,8 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 }
 
 /*
- * Reads stat and checks that the pid belongs to the same process. The process may run another
- * program.
+ * Reads stat, and checks that the pid belongs to the same process. The process may have started
+ * another program.
  */
 static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret)
 {
@@ -267,7 +274,7 @@ static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret
 }
 
 /*
- * Returns the facts that the user may see. NULL if they may be about another process, or about a
+ * Returns the facts that the user may see. NULL = they may belong to another process, or to a
  * program that the user may not see.
  */
 static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid,

@@ -21,14 +21,16 @@ static bool may_read(void *user, uint64_t from, size_t len)
 	return cw_mapped_memory_readable(user, from, len) == len;
 }
 
-/* What the child opens before it confines itself; its end releases all of it. */
+/* What the child opens before it confines itself. We free nothing, because the child exits. */
 struct take {
 	struct cw_procfs_view view;
 	struct cw_mapped_memory *memory;
 	struct cw_python_process *process;
 };
 
-/* Returns NULL, or the part that says why we cannot read the process. */
+/*
+ * Opens the process and confines the child. Returns NULL, or a part with the reason for a failure.
+ */
 static json_t *open_all(const struct cw_stack_target *target, struct take *ret)
 {
 	int r = cw_procfs_view_open(target->pid, target->start_ticks, target->uid, &ret->view);
@@ -41,7 +43,7 @@ static json_t *open_all(const struct cw_stack_target *target, struct take *ret)
 		r = cw_mapped_memory_new(target->pid, &ret->memory);
 	if (r < 0)
 		return cw_python_doc_not_opened(r);
-	/* The memory may be of a program that the process has started since we looked at it. */
+	/* Check again: the process may have started another program, and this may be its memory. */
 	if (!cw_procfs_view_holds(&ret->view))
 		return cw_evidence_part("refused", CW_PROCFS_NOT_VISIBLE);
 	if (cw_stack_confine_unwinder(target->uid, target->gid) < 0)
@@ -68,7 +70,7 @@ static json_t *clean_integer(const json_t *value)
 	return json_is_integer(value) ? json_integer(json_integer_value(value)) : json_null();
 }
 
-/* Returns the value if it is one of the two words that we write, else null. */
+/* Returns the value if it is "holds" or "wants", otherwise JSON null. */
 static json_t *clean_lock(const json_t *value)
 {
 	const char *text = json_string_value(value);

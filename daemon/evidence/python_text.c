@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grammar (CPython 3.8 to 3.15, Python/traceback.c):
+ * The format of the text (CPython 3.8 to 3.15, Python/traceback.c):
  *
- *	[Thread|Current thread] 0x<hex> [<name>] (most recent call first):
- *	  File "<name>", line <n> in <function>
- *	  ...                          <- more than 100 frames
- *	  <no Python frame>
- *	                               <- blank line between threads
+ * [Thread|Current thread] 0x<hex> [<name>] (most recent call first):
+ *   File "<name>", line <n> in <function>
+ *   ...                          <- more than 100 frames
+ *   <no Python frame>
+ *                                <- blank line between threads
  *
- * Threads names in brackets came with 3.14. File and function names are escaped to ASCII by the
- * writer and cut after 500 characters ("..."); a missing one is ???, an unknown line too.
+ * Names of threads in brackets exist from 3.14 on. faulthandler escapes names of files and
+ * functions to ASCII, and cuts them after 500 characters ("..."). A missing name is ???, and so is
+ * an unknown line number.
  */
 #include "daemon/evidence/python_part.h"
 
@@ -23,11 +24,12 @@
 #define MAX_FILE_BYTES 256u
 #define MAX_FUNCTION_BYTES 128u
 #define MAX_NAME_BYTES 64u
-/* Punctuation and field names of one thread in compact JSON. */
+/* Bytes of the punctuation and field names of one thread in compact JSON. */
 #define THREAD_OVERHEAD 60u
 
 struct parser {
-	json_t *threads, *frames; /* frames of the last thread; NULL before the first */
+	/* frames: those of the last thread; NULL = there is no thread yet, or we dropped it */
+	json_t *threads, *frames;
 	size_t bytes;
 	bool is_cut, is_out_of_memory;
 };
@@ -59,7 +61,10 @@ static size_t hex_len(const struct line *l)
 	return n;
 }
 
-/* Returns the "[name]" before the parenthesis, which exists from 3.14 on, or JSON null. */
+/*
+ * Returns the thread's name, "[name]" before the parenthesis. JSON null = it has none, as before
+ * 3.14.
+ */
 static json_t *thread_name(const struct line *rest)
 {
 	const char *open = memchr(rest->text, '[', rest->len);
@@ -85,7 +90,7 @@ static void parse_thread(struct parser *p, struct line l)
 		return;
 	if (json_array_size(p->threads) >= CW_PYTHON_MAX_THREADS ||
 	    p->bytes + THREAD_OVERHEAD > CW_PYTHON_MAX_BYTES) {
-		p->frames = NULL; /* the frames that follow are not those of the last thread */
+		p->frames = NULL; /* the frames that follow belong to a thread that we drop */
 		p->is_cut = true;
 		return;
 	}
@@ -97,12 +102,12 @@ static void parse_thread(struct parser *p, struct line l)
 							thread_name(&l), "frames", frames)) < 0)
 		p->is_out_of_memory = true;
 	p->frames = p->is_out_of_memory ? NULL : frames;
-	json_decref(frames); /* the thread owns it now */
+	json_decref(frames); /* the array of the thread has its own reference */
 }
 
 /*
- * Finds the last `what` in the text. The last " in " and the last "\", line " are the writer's,
- * because names may contain both.
+ * Finds the last `what` in the text. Names of files may contain " in " and "\", line ", but only
+ * the last ones are from faulthandler.
  */
 static const char *find_last(const char *text, size_t len, const char *what)
 {
@@ -134,7 +139,7 @@ static json_t *parse_frame(struct line l)
 	struct line file, function = l;
 	const char *in, *line;
 
-	if (starts_with(&l, "  File ???, line ")) { /* the file name is unknown */
+	if (starts_with(&l, "  File ???, line ")) { /* the name of the file is unknown */
 		file = (struct line){ "???", 3 };
 		line = l.text + strlen("  File ???, line ");
 	} else {
@@ -163,7 +168,7 @@ static void add_frame(struct parser *p, struct line l)
 
 	if (!frame)
 		return;
-	/* Count the written size, because JSON may write every byte of a name as "\u001f". */
+	/* Count the bytes of the JSON, in which a single byte of a name may become "\u001f". */
 	bytes = json_dumpb(frame, NULL, 0, JSON_COMPACT) + 1;
 	if (json_array_size(p->frames) >= CW_PYTHON_MAX_FRAMES ||
 	    p->bytes + bytes > CW_PYTHON_MAX_BYTES) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request for evidence lives until we have answered or refused the last of its targets. Each
- * target gets a separate reply. If windows do not fit into a frame, we read them again at half the
+ * We keep a request for evidence until each of its targets has an answer or a refusal. Each target
+ * gets its own reply. If windows do not fit into one frame, we read them again with half of their
  * length.
  */
 #include "daemon/evidence/responder.h"
@@ -19,7 +19,7 @@
 #include "identity/job_id.h"
 #include "identity/quota.h"
 
-/* With fewer ops, a window does not show how ranks diverged. */
+/* Fewest ops of a window. A shorter window does not show how ranks diverged. */
 #define MIN_WINDOW_OPS 8u
 
 struct pending {
@@ -71,8 +71,8 @@ struct cw_responder *cw_responder_free(struct cw_responder *r)
 /* ---- windows ---- */
 
 /*
- * True if the sender may ask about the job. This node may always ask itself: it sends requests as
- * the leader, and for its own users.
+ * True if the sender may ask about the job. This node may always ask itself, as a leader and for
+ * its own users.
  */
 static bool may_ask(const struct cw_responder *r, const char *from, const struct cw_job_id *job)
 {
@@ -89,13 +89,13 @@ static void answer_windows(struct cw_responder *r, const char *from,
 
 	if (e < 0 || !may_ask(r, from, &job)) {
 		r->refused++;
-		return; /* the requester's deadline reports it */
+		return; /* the sender's request has a deadline, which reports the failure */
 	}
 	e = -EMSGSIZE;
 
 	/*
-	 * If the windows do not fit into one frame, halve them: short windows of all ranks are more
-	 * useful than long windows of some.
+	 * If the windows do not fit into one frame, read windows of half their length. Short
+	 * windows of all ranks are more useful than long windows of some.
 	 */
 	for (; e == -EMSGSIZE && request.max_ops >= MIN_WINDOW_OPS; request.max_ops /= 2) {
 		struct cw_message msg = { .type = CW_MSG_WINDOW_REPLY };
@@ -141,7 +141,7 @@ static void on_captured(const struct cw_msg_evidence_target *target, const char 
 	answer_evidence(user, target, json);
 }
 
-/* Answers for a target that we could not even try. The answer gives the reason. */
+/* Answers for a target without a capture, and gives the reason. */
 static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_target *target,
 			    const char *reason)
 {
@@ -161,8 +161,8 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 }
 
 /*
- * True if the peer may have another request. Peers share the places, so that one peer leaves some
- * to the others.
+ * True if the peer may have one more open request. Peers share the places by quotas, so that one
+ * peer does not take all.
  */
 static bool has_quota(const struct cw_responder *r, const char *from)
 {
@@ -183,8 +183,8 @@ static bool has_quota(const struct cw_responder *r, const char *from)
 }
 
 /*
- * Returns the reason why the requester gets no evidence of this process; NULL = there is none. job
- * is the job that the request names.
+ * Returns the reason why the sender gets no evidence about this process; NULL = it gets evidence.
+ * job: the job that the request names.
  */
 static const char *refusal(const struct cw_responder *r, const char *from,
 			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
@@ -204,7 +204,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 
 	if (cw_job_id_read(&q->job_key, q->uid, q->label, &job) < 0) {
 		r->refused++;
-		return; /* the requester's deadline reports it */
+		return; /* the sender's request has a deadline, which reports the failure */
 	}
 	if (n > CW_RESPONDER_MAX_TARGETS) {
 		r->refused += n - CW_RESPONDER_MAX_TARGETS;
@@ -214,7 +214,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 		return;
 	if (!has_quota(r, from)) {
 		r->refused++;
-		return; /* the requester's deadline reports it */
+		return; /* the sender's request has a deadline, which reports the failure */
 	}
 	if (deadline_ms > CW_RESPONDER_MAX_DEADLINE_MS)
 		deadline_ms = CW_RESPONDER_MAX_DEADLINE_MS;
@@ -228,7 +228,10 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	p->remaining = n;
 	DL_APPEND(r->pending, p);
 	r->n_pending++;
-	/* Callbacks come later, so p lives until its last target is answered or refused. */
+	/*
+	 * Captures call back later, so no callback frees p inside this loop. Only a refusal of the
+	 * last target may do so.
+	 */
 	for (uint32_t i = 0; i < n; i++) {
 		const struct cw_msg_evidence_target *t = &q->targets[i];
 		const char *why_not = refusal(r, from, &job, t);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers the leaders' requests to this node: windows of its ranks' records, and evidence about a
- * rank. A node gets nothing about the ranks of a job that it does not lead, as far as this node
- * knows.
+ * Answers requests of leaders to this node: for windows (recent calls) of its ranks, and for
+ * evidence about a rank. We answer a node only about jobs that it leads, as far as this node knows.
  *
  * Loop thread only; nothing blocks.
  */
@@ -18,8 +17,9 @@
 struct cw_responder;
 
 /*
- * The limit of open evidence requests, of targets of each, and of a request's deadline. Beyond it
- * we refuse requests. The last eighth is for peers below the quota (identity/quota.h).
+ * Limits of evidence requests: open requests, targets per request, and the deadline of a request.
+ * We refuse requests beyond the first limit. Only peers below their quota may use the last eighth
+ * of the places (identity/quota.h).
  */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u
@@ -33,13 +33,16 @@ struct cw_responder_config {
 	const char *node_name;
 };
 
-/* Borrows all arguments. 0 or -ENOMEM. */
+/* Borrows all pointers of config. Returns 0 or -ENOMEM. */
 int cw_responder_new(const struct cw_responder_config *config, struct cw_responder **ret);
-/* The caller must stop the captures first (cw_capture_free()). Takes NULL; returns NULL. */
+/* Call cw_capture_free() first, so that no capture calls back. Takes NULL; returns NULL. */
 struct cw_responder *cw_responder_free(struct cw_responder *r);
-/* True if the message was a request. */
+/*
+ * Handles a message of another node. Returns false if it is not a request for windows or evidence.
+ */
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg);
 /*
- * Returns the number of requests refused so far, plus the number of omitted evidence targets.
+ * Returns the number of refused requests since the start, plus the number of omitted evidence
+ * targets.
  */
 uint64_t cw_responder_refused(const struct cw_responder *r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of the steps protects us. We take all stacks, release the process, read its memory map
- * and open its files. We check again that all of this came from the same process. Then we give up
- * every right, and only then parse foreign bytes. The result is one JSON object per line, so the
- * earlier lines stay valid if the child crashes or reaches its deadline.
+ * The order of the steps protects us. First we copy all stacks, release the process, read its
+ * memory map and open its files. Then we check again that all of this came from the same process.
+ * Then we give up every right. Only then do we parse bytes of the process. The result has one JSON
+ * object per line. If the child crashes or reaches its deadline, the lines before stay valid.
  */
 #include "daemon/evidence/stack.h"
 
@@ -21,7 +21,7 @@
 #include "daemon/evidence/unwinder.h"
 #include "daemon/kernel/procfs.h"
 
-/* Thread lines leave this much room for the last line. */
+/* Bytes that the lines of threads leave free for the last line. */
 #define END_ROOM 1024u
 
 struct writer {
@@ -41,12 +41,12 @@ static void write_line(struct writer *w, json_t *line, size_t room)
 		free(text);
 		return;
 	}
-	text[len++] = '\n'; /* the newline replaces the NUL */
+	text[len++] = '\n'; /* replace the NUL at the end */
 	while (at < len) {
 		ssize_t n = write(w->fd, text + at, len - at);
 
 		if (n < 0 && errno != EINTR)
-			break; /* the reader is gone, which is harmless */
+			break; /* the reader is gone, so the rest is useless */
 		at += n > 0 ? (size_t)n : 0;
 	}
 	w->used += len;
@@ -85,7 +85,7 @@ static bool has_stack(const struct cw_stack_thread *t)
 	return t->result == CW_STACK_TAKEN || t->result == CW_STACK_PEEKED;
 }
 
-/* Marks the modules that pcs and words of the stacks point into. We need no other modules. */
+/* Marks the modules into which a pc or a word of a stack points. We need no others. */
 static void want_modules(const struct cw_stack_copy *copy, struct cw_stack_modules *mods)
 {
 	for (uint32_t i = 0; i < copy->n_threads; i++) {
@@ -97,7 +97,8 @@ static void want_modules(const struct cw_stack_copy *copy, struct cw_stack_modul
 			continue;
 		cw_stack_modules_want(mods, t->pc);
 		if (t->result == CW_STACK_TAKEN)
-			cw_stack_modules_want(mods, t->regs[30 % CW_STACK_MAX_REGS]); /* lr */
+			/* register 30 is lr, the return address on aarch64 */
+			cw_stack_modules_want(mods, t->regs[30 % CW_STACK_MAX_REGS]);
 		for (; at + sizeof(word) <= t->stack_len; at += sizeof(word)) {
 			memcpy(&word, copy->stacks[i] + at, sizeof(word));
 			cw_stack_modules_want(mods, word);
@@ -131,9 +132,9 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 
 struct summary {
 	unsigned taken, not_collected;
-	unsigned remote;        /* program files on a server, which we do not open */
+	unsigned remote;        /* number of program files on a server, which we do not open */
 	unsigned first_failure; /* enum cw_stack_result */
-	int64_t held_ns;        /* the longest hold */
+	int64_t held_ns;        /* longest hold of a thread */
 };
 
 static struct summary summarize(const struct cw_stack_copy *copy)
@@ -168,7 +169,7 @@ static int write_not_visible(struct writer *w, int64_t held_ns)
 	return write_end(w, "refused", CW_PROCFS_NOT_VISIBLE, held_ns);
 }
 
-/* Writes the reason why we took no stack. */
+/* Writes a last line with the reason why we have no stack. */
 static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 			 const struct summary *s)
 {
@@ -224,8 +225,8 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	want_modules(copy, &mods);
 	cw_stack_modules_open(target->pid, copy->memory, &mods);
 	/*
-	 * Check again, by the descriptors opened at the start, that the stacks and the memory map
-	 * are of the same process and program. From here on we read nothing from the process.
+	 * Check again that the stacks and the memory map belong to the same process and program, by
+	 * the descriptors from the start. After this check we read nothing of the process.
 	 */
 	if (!cw_procfs_view_holds(view))
 		return is_same_process(target)
@@ -241,7 +242,7 @@ static int unwind(struct writer *w, const struct cw_stack_target *target,
 	for (size_t i = 0; i < mods.n; i++)
 		s->remote += mods.list[i].is_remote;
 	write_threads(w, copy, u);
-	return write_summary(w, copy, s); /* memory ends with the process */
+	return write_summary(w, copy, s); /* no need to free, because the process exits */
 }
 
 int cw_stack_child(int out_fd, const struct cw_stack_target *target)

@@ -4,7 +4,7 @@
 
 #include "daemon/evidence/stack_modules.h"
 
-/* No compiler emits a file with more program headers, or with a longer note segment. */
+/* Most program headers, and longest note segment. No compiler makes a file with more. */
 #define MAX_PHDRS 128u
 #define MAX_NOTES 4096u
 
@@ -50,7 +50,7 @@ size_t cw_stack_build_id(cw_elf_read_fn read, void *user, bool is_memory,
 	    e.e_phnum == 0 || e.e_phnum > MAX_PHDRS ||
 	    read(user, e.e_phoff, phdrs, e.e_phnum * sizeof(phdrs[0])) < 0)
 		return 0;
-	/* The addresses in memory count from the first loaded segment. */
+	/* The addresses in memory count from the first segment that is loaded. */
 	for (unsigned i = 0; i < e.e_phnum; i++) {
 		if (phdrs[i].p_type == PT_LOAD) {
 			base = phdrs[i].p_vaddr - phdrs[i].p_offset;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwinder has no capability and runs as the process's user. It may make only the calls that it
- * needs to read open files and to use memory. Address space, CPU time and output have limits.
+ * The unwinder has no capability, and runs as the user of the process. It may make only the system
+ * calls that it needs to read open files and to use memory. Its address space, CPU time and output
+ * are limited.
  */
 #include "daemon/evidence/stack_confine.h"
 
@@ -19,18 +20,21 @@
 #include <unistd.h>
 
 /*
- * This limits address space, not memory. The libraries of a training framework are mapped whole,
- * some GiB of them (libtorch_cuda alone takes 1.5).
+ * Limits the address space, not the memory in use. We map the libraries of a training framework
+ * whole, which takes some GiB (libtorch_cuda alone takes 1.5).
  */
 #define MAX_ADDRESS_SPACE (UINT64_C(16) << 30)
 #define MAX_CPU_S 10
 
 void cw_stack_confine_taker(void)
 {
-	/* We ignore failures: the taker does the same work without these limits. */
+	/* Ignore failures, because the taker does the same work without these settings. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* If a busy node preempted the taker, the rank's thread would stay held meanwhile. */
+	/*
+	 * Raise the priority. If the kernel gave our processor to others, the rank's thread would
+	 * be stopped for that time.
+	 */
 	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (capng_get_caps_process() < 0 ||
 	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
@@ -38,17 +42,17 @@ void cw_stack_confine_taker(void)
 	capng_clear(CAPNG_SELECT_CAPS);
 	(void)capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE,
 			    CAP_DAC_READ_SEARCH, -1);
-	/* Fails if we lack a right, and then all rights stay. */
+	/* Fails if we lack a right. All rights then stay. */
 	(void)capng_apply(CAPNG_SELECT_CAPS);
 }
 
 static int become(uid_t uid, gid_t gid)
 {
 	/*
-	 * Without the right to change, the unwinder stays the daemon's user, and can open all of
-	 * its files. These include key files, the webhook's headers, and other users' bundles. A
-	 * hostile program that takes over the unwinder could put them into its answer, which its
-	 * user sees (docs/security.md).
+	 * Without the right to change users, the unwinder stays the daemon's user. It can then open
+	 * all files of that user, such as key files, the webhook's headers, and other users'
+	 * bundles. If a hostile program takes over the unwinder, it could write their content into
+	 * its answer, and its user would see it (docs/security.md).
 	 */
 	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
 	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))
@@ -65,8 +69,8 @@ static int drop_capabilities(void)
 }
 
 /*
- * Limits the unwinder's resources. With sanitizers we do not limit the address space: their shadow
- * memory alone is 20 TiB.
+ * Limits the unwinder's resources. A build with sanitizers has no limit of the address space,
+ * because their shadow memory alone takes 20 TiB.
  */
 static int limit_resources(void)
 {
@@ -78,14 +82,14 @@ static int limit_resources(void)
 		return -errno;
 #endif
 	if (setrlimit(RLIMIT_CPU, &cpu) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
-	    setrlimit(RLIMIT_FSIZE, &none) < 0) /* pipes are not files */
+	    setrlimit(RLIMIT_FSIZE, &none) < 0) /* this does not limit pipes */
 		return -errno;
 	return 0;
 }
 
 /*
- * The calls for reading open files, memory, time and exit. The last two lines are for the
- * sanitizers.
+ * The system calls for reading open files, memory, time and exit. Only the sanitizers need those of
+ * the last two lines.
  */
 static const int allowed[] = {
 	SCMP_SYS(read),          SCMP_SYS(pread64),      SCMP_SYS(readv),
@@ -108,17 +112,17 @@ static int add_rules(scmp_filter_ctx ctx)
 		if (r < 0)
 			return r;
 	}
-	/* Allow no executable mapping. */
+	/* Allow mappings that are not executable. */
 	r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 			     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	/* Allow opening for reading, without creating a file. */
+	/* Allow opening for reading, but not creating a file. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-	/* libelf checks whether the descriptor is open, and reads its mode. */
+	/* libelf calls fcntl() to check that its descriptor is open and how it was opened. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				     SCMP_A1(SCMP_CMP_EQ, F_GETFD));
@@ -150,7 +154,7 @@ int cw_stack_confine_unwinder(uid_t uid, gid_t gid)
 		r = drop_capabilities();
 	if (r < 0)
 		return r;
-	/* A change of user clears the parent's death signal, so we set it again. */
+	/* Set the parent's death signal again, because the change of user has cleared it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;

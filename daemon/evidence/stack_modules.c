@@ -20,7 +20,7 @@
 #include "daemon/kernel/procfs.h"
 
 #define MAX_MAPS_BYTES (16u << 20)
-/* The vdso has two to four pages on every machine that we know. */
+/* Largest vdso that we copy. It has two to four pages on every machine that we know. */
 #define MAX_VDSO_BYTES (64u << 10)
 
 /* ---- the list ---- */
@@ -32,8 +32,7 @@ struct mapping {
 };
 
 /*
- * Parses a line "start-end perms offset major:minor inode   path" of proc(5). The line is
- * NUL-terminated.
+ * Parses one line "start-end perms offset major:minor inode   path" of proc(5), which ends in NUL.
  */
 static bool parse_line(const char *line, struct mapping *m)
 {
@@ -55,7 +54,7 @@ static struct cw_stack_module *append(struct cw_stack_modules *mods)
 {
 	struct cw_stack_module *list;
 
-	/* The capacity doubles, from 64 on. */
+	/* Double the capacity at each power of two, from 64 on. */
 	if (mods->n >= 64 ? (mods->n & (mods->n - 1)) == 0 : mods->n == 0) {
 		list = realloc(mods->list, (mods->n ? mods->n * 2 : 64) * sizeof(*list));
 		if (!list)
@@ -72,7 +71,7 @@ static int add_mapping(struct cw_stack_modules *mods, const struct mapping *m)
 
 	if (!is_vdso && (m->inode == 0 || m->path[0] != '/'))
 		return 0;
-	/* If a file is mapped anew from its start, this is another module (dlmopen). */
+	/* If a file is mapped from its start a second time, this is another module (dlmopen). */
 	if (!last || is_vdso || last->is_vdso || last->dev != m->dev || last->inode != m->inode ||
 	    (m->offset == 0 && last->exec_end)) {
 		if (mods->n == CW_STACK_MAX_MODULES) {
@@ -164,7 +163,7 @@ void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr)
 		} else if (addr >= m->end) {
 			low = mid + 1;
 		} else {
-			/* A return address may be one past the last instruction. */
+			/* A return address may be just after the last instruction. */
 			if (addr >= m->exec_start && addr <= m->exec_end)
 				m->is_wanted = true;
 			return;
@@ -175,8 +174,8 @@ void cw_stack_modules_want(struct cw_stack_modules *mods, uint64_t addr)
 /* ---- the files ---- */
 
 /*
- * Opens a regular file. We check the type first, because opening a device or a FIFO can have
- * effects. -1 = not a regular file.
+ * Opens a regular file. Checks the type first, because opening a device or a FIFO may have effects.
+ * Returns the descriptor; -1 = it is not a regular file.
  */
 static int open_regular(const char *path, struct stat *st)
 {
@@ -221,8 +220,8 @@ static bool has_same_build_id(pid_t pid, const struct cw_stack_module *m, int fd
 }
 
 /*
- * Opens a file below the process's root. We follow no links: they could lead to another mount than
- * the one we checked.
+ * Opens a file below the process's root, without following links. A link could lead to a mount that
+ * we have not checked.
  */
 static int open_of_root(pid_t pid, const char *path, struct stat *st)
 {
@@ -260,8 +259,8 @@ static int open_module(pid_t pid, const struct cw_mapped_memory *memory,
 	if (fd < 0)
 		return -1;
 	/*
-	 * On overlayfs and btrfs, maps and stat() disagree about devices. Then the build-id
-	 * decides.
+	 * On overlayfs and btrfs, maps and stat() may show different devices for one file. In this
+	 * case the build-id decides.
 	 */
 	if ((st.st_dev == m->dev && st.st_ino == m->inode) || has_same_build_id(pid, m, fd))
 		return steal_fd(&fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The confined child parses hostile files. If they take it over, its output is hostile, too. So we
- * copy none of its output verbatim: we read known fields, check them, and write them anew.
+ * The confined child parses files that may be hostile. If such a file takes over the child, its
+ * output is hostile, too. So we never copy its output as it is. We read the fields that we know,
+ * check them, and write them anew.
  */
 #include <math.h>
 #include <string.h>
@@ -81,7 +82,7 @@ json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole)
 		if (line && json_is_true(json_object_get(line, "end")))
 			end = json_incref(line);
 		else if (json_is_object(line) && json_array_size(threads) < CW_STACK_MAX_THREADS)
-			/* Out of memory: the list lacks this thread. */
+			/* If memory runs out, the list lacks this thread. */
 			(void)add_thread(threads, line);
 		json_decref(line);
 		output += n + 1;

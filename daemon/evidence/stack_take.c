@@ -45,25 +45,31 @@
 #include "daemon/kernel/procstat.h"
 
 #define PAGE 4096u
-/* After this time we release a thread, even if the copy is incomplete. */
+/* Time limit of one hold. After it we release the thread, even if the copy is incomplete. */
 #define HOLD_LIMIT_MS 80u
 /*
- * We wait this long for a stop. A running thread stops at its next interrupt or return to user
- * space, within microseconds. On a busy machine it must get a processor first, but we do not hold
- * it during that time.
+ * Longest wait for a thread to stop. A running thread stops within microseconds, at its next
+ * interrupt or return to user space. On a busy machine it must first get a processor. This wait
+ * does not delay the rank, because the thread is not stopped yet.
  */
 #define STOP_LIMIT_MS 250u
-/* While we wait for the stop, we note at this interval that the thread still runs. */
+/* Interval at which we check, while we wait for the stop, whether the thread still runs. */
 #define STOP_LOOK_NS (CW_NS_PER_MS / 2)
-/* A killed taker releases the thread only at the end of its death, after its memory is gone. */
+/*
+ * Time that a killed taker needs to die. The kernel releases the thread only at the end of that
+ * time, after it has freed the taker's memory.
+ */
 #define DEATH_MS 10u
 #define MAX_TAKERS 4u
-/* Below sp a leaf function may keep data without moving sp (the red zone of the x86-64 ABI). */
+/*
+ * Bytes below sp that belong to the stack, too. A leaf function may use them without moving sp (the
+ * red zone of the x86-64 ABI).
+ */
 #define RED_ZONE 128u
-/* The agent's thread names begin with this. */
+/* Beginning of the names of the agent's threads. */
 #define AGENT_THREAD "collwatch"
 
-/* Calls that fail with EINTR after a stop; see signal(7). */
+/* System calls that fail with EINTR after a stop; see signal(7). */
 static const long not_restarted[] = {
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
@@ -119,7 +125,8 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 		(void)cw_stack_take_free(copy);
 		return r;
 	}
-	if (r < 0) /* we may not read the map; the hold then fails, too, with a clearer error */
+	/* we have no right to read the map; the hold will fail, too, with a clearer error */
+	if (r < 0)
 		memory = NULL;
 	copy->memory = memory;
 	copy->budget_ns = (CW_STACK_HOLD_MS - DEATH_MS) * CW_NS_PER_MS;
@@ -130,8 +137,8 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 }
 
 /*
- * Copies page by page. We stop at the first page that is absent or that we must not read, and at
- * the stack's end.
+ * Copies the stack page by page. Ends at the end of the stack, or before a page that does not exist
+ * or that we must not read.
  */
 static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
@@ -149,15 +156,15 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 
 		if (len > left)
 			len = left;
-		/* This is an address of another process. Do not dereference it. */
+		/* The address belongs to the other process. Do not dereference it. */
 		remote[n].iov_base = (void *)(uintptr_t)at;
 		remote[n++].iov_len = len;
 		at += len;
 		left -= len;
 	}
 	/*
-	 * We read by tid. If the thread's process starts another program, the old memory is gone
-	 * and the process has new memory.
+	 * We read by tid. If the process has started another program, its old memory is gone, and
+	 * we may read memory of the new program.
 	 */
 	got = n ? process_vm_readv(t->tid, &local, 1, remote, n, 0) : 0;
 	t->stack_len = got > 0 ? (uint32_t)got : 0;
@@ -177,7 +184,7 @@ static int copy_registers(struct cw_stack_thread *t)
 	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) < 0)
 		return -errno;
 	if (iov.iov_len != sizeof(u))
-		return -ENOTSUP; /* this is a 32-bit process */
+		return -ENOTSUP; /* the process is a 32-bit one */
 #if defined(__x86_64__)
 	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
 				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
@@ -194,14 +201,14 @@ static int copy_registers(struct cw_stack_thread *t)
 	return 0;
 }
 
-/* The hold of one thread. */
+/* The hold of one thread, with the timer that ends it. */
 struct hold {
 	timer_t killer;
 	int64_t limit_ns;
-	int64_t since_ns; /* the thread was certainly not held at this time */
+	int64_t since_ns; /* last time at which the thread certainly was not stopped by us */
 };
 
-/* Arms the timer that kills this process at at_ns, in any state. */
+/* Sets the timer that kills this process at at_ns, even if the process is stopped. */
 static int arm_killer(const struct hold *h, int64_t at_ns)
 {
 	struct itimerspec it = { .it_value = { at_ns / CW_NS_PER_S, at_ns % CW_NS_PER_S } };
@@ -217,9 +224,9 @@ static int not_held_at(struct hold *h, int64_t ns)
 
 /*
  * Waits until the thread stops. Returns 0, -ETIMEDOUT, or -ESRCH if the thread has ended.
- * *ret_signal is the signal to pass on at release; 0 = none. The limit of the hold counts from the
- * last check that found the thread running. We do not know the exact time of the stop, least of all
- * if the taker had no processor meanwhile.
+ * *ret_signal: the signal to pass on at the release; 0 = none. The time limit of the hold counts
+ * from the last check that found the thread running. The exact time of the stop is unknown, above
+ * all if the taker had no processor for a while.
  */
 static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 {
@@ -238,8 +245,8 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 			return -ESRCH;
 		if (pid > 0) {
 			/*
-			 * A status with an event is our stop or a group stop. A status without an
-			 * event is a signal.
+			 * If the status has an event, this is our stop or a group stop. Otherwise a
+			 * signal has stopped the thread.
 			 */
 			*ret_signal = status >> 16 ? 0 : WSTOPSIG(status);
 			return 0;
@@ -250,8 +257,8 @@ static int wait_for_stop(pid_t tid, struct hold *hold, int *ret_signal)
 		if (r < 0)
 			return r;
 		/*
-		 * cw_stack_take() blocks SIGCHLD, so we wait for it here. waitpid() gets the
-		 * result.
+		 * Sleep until SIGCHLD or the next check. cw_stack_take() has blocked SIGCHLD, and
+		 * waitpid() gets the result.
 		 */
 		(void)sigtimedwait(&chld, NULL, &look);
 	}
@@ -286,25 +293,29 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 {
 	int sig = 0, r;
 
-	/* After PTRACE_SEIZE a signal also stops the thread, so the hold may begin now. */
+	/*
+	 * Note the time before PTRACE_SEIZE. From then on any signal stops the thread, so the hold
+	 * may begin at once.
+	 */
 	r = not_held_at(hold, now_ns());
 	if (r < 0)
 		return r;
-	copy->held_ns += hold->limit_ns; /* counts in full if this process dies */
+	/* count the full limit now, in case this process is killed */
+	copy->held_ns += hold->limit_ns;
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
 		t->error = errno;
 		t->result = seize_failed(errno);
 		copy->held_ns -= hold->limit_ns;
 		return 0;
 	}
-	/* A stopped thread reports to its new tracer without an interrupt. */
+	/* A thread that is stopped already reports to its new tracer without an interrupt. */
 	if (t->state != 'T' && ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0)
 		r = -errno;
 	if (r == 0)
 		r = wait_for_stop(t->tid, hold, &sig);
 	if (r == 0)
 		r = copy_held(copy, t, buf);
-	/* This fails if the thread has ended meanwhile, or has not stopped. */
+	/* Fails if the thread has ended, or has not stopped. */
 	(void)ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(uintptr_t)sig);
 	t->held_ns = now_ns() - hold->since_ns;
 	copy->held_ns += t->held_ns - hold->limit_ns;
@@ -335,8 +346,8 @@ static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_
 }
 
 /*
- * Copies the stack of a thread that sleeps in a call that we must not interrupt. We do not hold
- * such a thread. False if the thread is in another call.
+ * Copies the stack of a thread that sleeps in a system call that we must not interrupt. Does not
+ * hold the thread. Returns false if the thread is in another call.
  */
 static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint8_t *buf)
 {
@@ -347,7 +358,10 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	t->sp = before.sp;
 	t->pc = before.pc;
 	copy_stack(copy, t, buf);
-	/* If sp or pc changed, the thread ran while we copied, and the copy may be torn. */
+	/*
+	 * If sp or pc has changed, the thread ran while we copied it, and the copy may be
+	 * inconsistent.
+	 */
 	if (!may_be_seen(copy, t)) {
 		t->stack_len = 0;
 		t->result = CW_STACK_OTHER_USER;
@@ -381,7 +395,7 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 		t->result = CW_STACK_TRACED;
 	else if (strncmp(st.name, AGENT_THREAD, strlen(AGENT_THREAD)) == 0)
 		t->result = CW_STACK_OURS;
-	else if (!may_be_seen(copy, t)) /* we do not even hold such a thread */
+	else if (!may_be_seen(copy, t)) /* do not even hold it, because its user may not see it */
 		t->result = CW_STACK_OTHER_USER;
 	else if (!take_asleep(copy, t, copy->stacks[i]))
 		return take_held(copy, t, copy->stacks[i], hold);
@@ -401,7 +415,10 @@ static int take_threads(struct cw_stack_copy *copy, struct hold *hold, int64_t l
 			continue;
 		}
 		hold->limit_ns = left_ns < limit_ns ? left_ns : limit_ns;
-		/* Work on a thread that we do not hold may take longer, but it has a limit, too. */
+		/*
+		 * Before the hold the timer limits our work on this thread, too, with a longer
+		 * time.
+		 */
 		r = arm_killer(hold, now_ns() + STOP_LIMIT_MS * CW_NS_PER_MS + hold->limit_ns);
 		if (r == 0)
 			r = take_thread(copy, i, hold);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We match settings by prefix, because each version of PyTorch adds some (ProcessGroupNCCL.hpp,
- * FlightRecorder.hpp). The other names in this file are earlier names of such settings, or names
- * that users set although no code reads them.
+ * We match most settings by prefix, because each version of PyTorch adds some
+ * (ProcessGroupNCCL.hpp, FlightRecorder.hpp). The single names in this file are older names of such
+ * settings, or names that users set although no code reads them.
  */
 #include "daemon/evidence/torch_settings.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We give libdwfl one thread at a time: registers and stack memory from the copy, and modules with
- * open files. The walk ends at a frame whose stack pointer does not grow, so loops and forged
- * stacks end, too.
+ * We give libdwfl one thread at a time: its registers and its stack from the copy, and modules with
+ * open files. We end a stack at a frame whose stack pointer is not above that of the frame before.
+ * A loop or a forged stack therefore ends, too.
  */
 #include "daemon/evidence/unwinder.h"
 
@@ -42,7 +42,7 @@ struct cw_unwinder {
 
 /* ---- callbacks for libdwfl ---- */
 
-/* Returns the ELF file of this module. libdwfl takes its descriptor. */
+/* Gives libdwfl the ELF file of this module. libdwfl then owns the descriptor. */
 static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -60,8 +60,8 @@ static int find_elf(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_A
 }
 
 /*
- * Finds separate debug information by build-id alone, because a name in the file could lead
- * anywhere.
+ * Finds separate debug information only by its build-id. A file name inside the ELF file could lead
+ * to any file.
  */
 static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
@@ -89,7 +89,7 @@ static int find_debuginfo(Dwfl_Module *mod, void **userdata, const char *name, D
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 {
-	return 0; /* we select threads by tid */
+	return 0; /* no list of threads, because we select each thread by tid */
 }
 
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
@@ -117,7 +117,7 @@ static bool set_registers(Dwfl_Thread *thread, void *thread_arg)
 		return false;
 	}
 #if defined(__x86_64__)
-	/* Column 16 is the return address. */
+	/* In DWARF, register 16 is the return address. */
 	return dwfl_thread_state_registers(thread, 16, 1, &pc);
 #else
 	dwfl_thread_state_register_pc(thread, pc);
@@ -126,8 +126,8 @@ static bool set_registers(Dwfl_Thread *thread, void *thread_arg)
 }
 
 /*
- * Reads a word of the stacks. libdwfl reads only the stack of the current thread, but does not say
- * which thread that is, so we search all of them.
+ * Reads one word of a stack. libdwfl needs only the stack of the current thread. It does not tell
+ * us which thread this is, so we search all stacks.
  */
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *ret, void *arg)
 {
@@ -161,8 +161,8 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 /* ---- frames ---- */
 
 /*
- * Returns the symbol for people. We drop the version of "name@@VERSION", because it says nothing
- * about the position of a rank.
+ * Returns the symbol as we show it. We cut the version off "name@@VERSION", because it does not
+ * help to find the position of a rank.
  */
 static json_t *symbol_text(const char *symbol)
 {
@@ -175,7 +175,10 @@ static json_t *symbol_text(const char *symbol)
 	return cw_evidence_text(symbol, strcspn(symbol, "@"), MAX_SYMBOL_BYTES);
 }
 
-/* Describes one frame. `at` is an address inside the instruction; pc is the address to show. */
+/*
+ * Describes one frame. pc: the address that we show. at: an address inside the instruction, by
+ * which we look up the symbol.
+ */
 static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr at)
 {
 	Dwfl_Module *mod = dwfl_addrmodule(u->dwfl, at);
@@ -211,7 +214,7 @@ struct walk {
 };
 
 #ifndef CW_HAVE_DWFL_FRAME_REG
-/* elfutils before 0.188 lacks this function. There only CW_STACK_MAX_FRAMES ends loops. */
+/* elfutils before 0.188 lacks this function. Only CW_STACK_MAX_FRAMES then ends a loop. */
 static int dwfl_frame_reg(Dwfl_Frame *state, unsigned regno, Dwarf_Word *ret)
 {
 	(void)state;
@@ -232,8 +235,8 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	if (!dwfl_frame_pc(state, &pc, &is_activation) || pc == 0)
 		return DWARF_CB_ABORT;
 	/*
-	 * The stack pointer grows with each outer frame. Otherwise this is a loop or a forged
-	 * stack.
+	 * The stack pointer must be above that of the inner frame. Otherwise this is a loop or a
+	 * forged stack.
 	 */
 	if (dwfl_frame_reg(state, SP_REG, &sp) == 0) {
 		if (n > 1 && sp <= w->last_sp)
@@ -241,8 +244,8 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 		w->last_sp = sp;
 	}
 	/*
-	 * A return address is behind the call, and the call may be the last instruction of its
-	 * function. So we look up pc - 1.
+	 * Look up pc - 1. A return address is just after the call, and the call may be the last
+	 * instruction of its function.
 	 */
 	if (json_array_append_new(w->frames,
 				  describe_frame(w->u, pc, is_activation ? pc : pc - 1)) < 0)
@@ -257,7 +260,7 @@ json_t *cw_unwinder_frames(struct cw_unwinder *u, uint32_t i)
 
 	if (!w.frames)
 		return NULL;
-	/* We ignore the result, because a walk usually ends with an error. */
+	/* Ignore the result, because most stacks end with an error. */
 	(void)dwfl_getthread_frames(u->dwfl, t->tid, on_frame, &w);
 	if (json_array_size(w.frames) == 0)
 		(void)json_array_append_new(w.frames, describe_frame(u, t->pc, t->pc));
@@ -297,7 +300,7 @@ int cw_unwinder_new(const struct cw_stack_copy *copy, struct cw_stack_modules *m
 	u->dwfl = dwfl_begin(&dwfl_callbacks);
 	r = u->dwfl ? report_modules(u) : -ENOMEM;
 	if (r == 0 && !dwfl_attach_state(u->dwfl, NULL, copy->pid, &thread_callbacks, u))
-		r = -ENOEXEC; /* no module was readable as ELF */
+		r = -ENOEXEC; /* no module could be read as ELF */
 	if (r < 0) {
 		cw_unwinder_free(u);
 		return r;
