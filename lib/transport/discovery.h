@@ -33,9 +33,9 @@ struct cw_tcp;
 /* Interval of lookups. It is the usual time to live of a service's DNS record. */
 #define CW_DISCOVERY_LOOK_UP_NS (30 * CW_NS_PER_S)
 #define CW_DISCOVERY_FORGET_NS (600 * CW_NS_PER_S)
-/* Most addresses of the name that we store. */
+/* Maximum number of addresses of the name that we store. */
 #define CW_DISCOVERY_MAX_ADDRESSES 4096u
-/* Most dials at once. Connected addresses do not count as dials. */
+/* Maximum number of dials at the same time. Connected addresses do not count as dials. */
 #define CW_DISCOVERY_MAX_DIALS 64u
 /*
  * Longest time between two dials of an address that has no known peer. The time grows with each

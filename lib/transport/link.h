@@ -19,7 +19,7 @@
 struct cw_conn;
 struct cw_tcp;
 
-/* Most addresses per host name. We dial them one after the other. */
+/* Maximum number of addresses per host name. We dial them one after the other. */
 #define CW_LINK_MAX_ADDRESSES 4u
 
 struct cw_link { /* one per peer */

@@ -18,11 +18,11 @@
 struct cw_peer_query;
 
 /*
- * Most requests of one question in flight. It is far below CW_TRANSPORT_MAX_REQUESTS, so that
- * requests for evidence and windows are not refused.
+ * Maximum number of requests of one question in flight. It is far below CW_TRANSPORT_MAX_REQUESTS,
+ * so that requests for evidence and windows are not refused.
  */
 #define CW_PEER_QUERY_IN_FLIGHT 32u
-/* Most questions at once. */
+/* Maximum number of questions at the same time. */
 #define CW_PEER_QUERY_MAX 8u
 
 /*

@@ -26,7 +26,9 @@
 #include "common/close_from.h"
 #include "loop/events.h"
 
-/* Most addresses per host: two address families, and perhaps two network interfaces. */
+/*
+ * Maximum number of addresses per host: two address families, and perhaps two network interfaces.
+ */
 #define MAX_ADDRESSES 4u
 /*
  * Time that we wait for a killed child. A child in poll() dies at once. A child that waits for a

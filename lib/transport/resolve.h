@@ -23,7 +23,8 @@ struct cw_resolve_name {
 	const char *host; /* borrowed until cw_resolve_start() returns */
 	uint16_t port;
 	uint32_t tag; /* any number; we pass it to fn */
-	uint32_t max; /* most addresses that the caller wants; 0 = the usual limit per host */
+	/* maximum number of addresses that the caller wants; 0 = the usual limit per host */
+	uint32_t max;
 };
 
 /*

@@ -30,13 +30,13 @@
 struct event_base;
 struct cw_tcp;
 
-/* Most bytes of unsent output for one peer. Some windows and digests fit, but no long backlog. */
+/* Maximum size of unsent output for one peer. Some windows and digests fit, but no long backlog. */
 #define CW_TCP_MAX_OUTPUT (16u << 20)
-/* Most connections that have not sent a hello yet. We call them strangers. */
+/* Maximum number of connections that have not sent a hello yet. We call them strangers. */
 #define CW_TCP_MAX_STRANGERS 64u
 /*
- * Most strangers per source address. The limit applies only with a key. Without a key all
- * connections come from loopback, so the address does not tell hosts apart.
+ * Maximum number of strangers per source address. The limit applies only with a key. Without a key
+ * all connections come from loopback, so the address does not tell hosts apart.
  */
 #define CW_TCP_MAX_STRANGERS_PER_ADDRESS 8u
 #define CW_TCP_HELLO_NS (5 * CW_NS_PER_S)

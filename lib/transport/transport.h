@@ -32,9 +32,9 @@ struct cw_transport;
  * daemon, so its next messages are late.
  */
 #define CW_PEER_GAP_NS (5 * CW_NS_PER_S)
-/* Most requests in flight. cw_transport_request() refuses more. */
+/* Maximum number of requests in flight. cw_transport_request() refuses more. */
 #define CW_TRANSPORT_MAX_REQUESTS 1024u
-/* Most bytes of frames to our own node that wait for the next iteration of the loop. */
+/* Maximum size of all frames to our own node that wait for the next iteration of the loop. */
 #define CW_TRANSPORT_MAX_LOCAL_BYTES (64u << 20)
 
 /*
