@@ -22,7 +22,10 @@ enum { CODE_OK = 0, CODE_NO_DATA = 3 };
 #define ANSWER_MS 5000u
 /* Time between a failed query and the next query of the same node. */
 #define REST_NS (2 * CW_NS_PER_S)
-/* Most times that we ask for the nodes that have the job. We ask again if a node did not answer. */
+/*
+ * Maximum number of times that we ask for the nodes that have the job. We ask again if a node did
+ * not answer.
+ */
 #define LISTS 2u
 
 struct wanted {

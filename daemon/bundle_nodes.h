@@ -26,8 +26,8 @@
 struct cw_bundle_nodes;
 
 /*
- * Most bundles that wait, in all and per user. Beyond these limits a bundle gets no summaries of
- * other nodes, and we log that.
+ * Maximum number of bundles that wait, in all and per user. Beyond these limits a bundle gets no
+ * summaries of other nodes, and we log that.
  */
 #define CW_BUNDLE_NODES_WAITING 64u
 #define CW_BUNDLE_NODES_WAITING_OF_USER 16u
@@ -40,7 +40,10 @@ struct cw_bundle_nodes;
  * other nodes.
  */
 #define CW_BUNDLE_NODES_TRIES 4u
-/* Most silent nodes that the bundle and the log name. A silent node is one that gave nothing. */
+/*
+ * Maximum number of silent nodes that the bundle and the log name. A silent node is one that gave
+ * nothing.
+ */
 #define CW_BUNDLE_NODES_NAMED 16u
 
 struct cw_bundle_nodes_config {

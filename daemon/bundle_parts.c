@@ -21,7 +21,10 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 						      cw_json_str(head, "job", ""), ret) == 0;
 }
 
-/* Most ranks whose summaries we add. The loop has time for these, and few nodes have more GPUs. */
+/*
+ * Maximum number of ranks whose summaries we add. The loop has time for these, and few nodes have
+ * more GPUs.
+ */
 #define RANKS_MAX 16u
 
 /*

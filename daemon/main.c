@@ -36,7 +36,7 @@ enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_START = 4 };
 
 const char *argp_program_version = "collwatchd " CW_VERSION ", commit " CW_COMMIT;
 
-/* Most file descriptors that we request, the same limit as in the unit file. */
+/* Maximum number of file descriptors that we request, the same limit as in the unit file. */
 #define MAX_DESCRIPTORS 65536u
 
 static const char *arg_config;

@@ -51,15 +51,17 @@
 /* Interval of our tries to write the bundles that are not on disk yet. */
 #define STORE_RETRY_NS (5 * CW_NS_PER_S)
 /*
- * Most registered processes of one node, far above its number of GPUs. One user gets half of these
- * places.
+ * Maximum number of registered processes of one node, far above its number of GPUs. One user gets
+ * half of these places.
  */
 #define MAX_PROCESSES 4096u
-/* Most captures at the same time on one node (docs/design/evidence.md#native-stacks). */
+/*
+ * Maximum number of captures at the same time on one node (docs/design/evidence.md#native-stacks).
+ */
 #define MAX_CAPTURES 2u
 /*
- * Most captures in the queue. One user can queue captures for all ranks of a full node. The rest is
- * for ranks that an alert waits for, and for other users (identity/quota.h).
+ * Maximum number of captures in the queue. One user can queue captures for all ranks of a full
+ * node. The rest is for ranks that an alert waits for, and for other users (identity/quota.h).
  */
 #define MAX_CAPTURES_QUEUED 112u
 

@@ -45,10 +45,10 @@
 #define KILL_WAIT_MS 20
 #define MAX_FRAME_BYTES 512
 /*
- * Most packets of one child per iteration of the loop. An agent gives two packets, so this is six
- * registrations, of half a millisecond each. At most CW_PROBE_MAX children send packets at the same
- * time. With a smaller limit, we would accept connections of a flood faster than we finish waiting
- * agents.
+ * Maximum number of packets of one child per iteration of the loop. An agent gives two packets, so
+ * this is six registrations, of half a millisecond each. At most CW_PROBE_MAX children send packets
+ * at the same time. With a smaller limit, we would accept connections of a flood faster than we
+ * finish waiting agents.
  */
 #define PACKETS_PER_ITERATION 12
 

@@ -33,9 +33,9 @@ struct cw_agent_probe;
 struct cw_fork_server;
 struct event_base;
 
-/* Most children at the same time. */
+/* Maximum number of children at the same time. */
 #define CW_PROBE_MAX 8u
-/* Most agents per child. All ranks of one job on a large node fit. */
+/* Maximum number of agents per child. All ranks of one job on a large node fit. */
 #define CW_PROBE_MAX_AGENTS 32u
 
 enum cw_agent_probe_answer {

@@ -28,10 +28,11 @@ struct cw_queue_position {
 };
 
 struct cw_agent_queue_limits {
-	unsigned places;         /* most batches at the same time */
-	unsigned per_user;       /* most batches of one user while other users wait */
-	unsigned per_user_alone; /* most batches of one user while no other user waits */
-	unsigned slow;           /* most batches of all slow users together */
+	unsigned places;   /* maximum number of batches at the same time */
+	unsigned per_user; /* maximum number of batches of one user while other users wait */
+	/* maximum number of batches of one user while no other user waits */
+	unsigned per_user_alone;
+	unsigned slow; /* maximum number of batches of all slow users together */
 };
 
 /* Returns 0 or -ENOMEM. */

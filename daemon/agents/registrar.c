@@ -26,12 +26,19 @@
  * time, and the agent is willing to wait much longer.
  */
 #define PROBE_TIMEOUT_MS 1500
-/* Most children of one user while other users wait. If both of them hang, six places are left. */
+/*
+ * Maximum number of children of one user while other users wait. If both of them hang, six places
+ * are left.
+ */
 #define MAX_PROBES_PER_USER 2
-/* Most children of one user while no other user waits. A new user then still finds two places. */
+/*
+ * Maximum number of children of one user while no other user waits. A new user then still finds two
+ * places.
+ */
 #define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
 /*
- * Most children of all slow users together. A user is slow if we had to kill one of its children.
+ * Maximum number of children of all slow users together. A user is slow if we had to kill one of
+ * its children.
  */
 #define MAX_PROBES_SLOW (CW_PROBE_MAX / 2)
 /*
@@ -40,8 +47,8 @@
  */
 #define MAX_ATTEMPTS 4
 /*
- * Most children of one user that survived SIGKILL. At the limit we serve the user again only when
- * one of them has ended.
+ * Maximum number of children of one user that survived SIGKILL. At the limit we serve the user
+ * again only when one of them has ended.
  */
 #define MAX_ABANDONED_PER_UID 2
 /* The largest error number that the kernel uses. */

@@ -24,7 +24,7 @@
 struct cw_alert_fold;
 
 /*
- * Most collected alerts. CW_FOLD_MAX is for all users together, who share it by quotas
+ * Maximum number of collected alerts. CW_FOLD_MAX is for all users together, who share it by quotas
  * (identity/quota.h). CW_FOLD_MAX_PER_USER is for one user.
  */
 #define CW_FOLD_MAX 4096u

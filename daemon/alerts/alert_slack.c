@@ -29,9 +29,9 @@
 #define MAX_COMMAND 600
 #define MAX_STEP 1200
 #define MAX_TEXT 3000
-/* Most incidents that a folded alert lists, in one section of MAX_TEXT. */
+/* Maximum number of incidents that a folded alert lists, in one section of MAX_TEXT. */
 #define MAX_LISTED 10u
-/* Most culprits that we name. We count the others; the report has all of them. */
+/* Maximum number of culprits that we name. We count the others; the report has all of them. */
 #define MAX_CULPRITS 4u
 
 #define ELLIPSIS "…"

@@ -19,12 +19,12 @@
 struct cw_mutes;
 
 /*
- * Most mutes of one user on this node. A user who needs more should turn collwatch off for these
- * jobs. This is also the limit of mutes that we take from one other node, for all its users
- * together.
+ * Maximum number of mutes of one user on this node. A user who needs more should turn collwatch off
+ * for these jobs. This is also the limit of mutes that we take from one other node, for all its
+ * users together.
  */
 #define CW_MUTES_MAX_PER_UID 64u
-/* Most mutes of all users together. Users share them by quotas (identity/quota.h). */
+/* Maximum number of mutes of all users together. Users share them by quotas (identity/quota.h). */
 #define CW_MUTES_MAX 1024u
 /* We forget another node's mute if its digests have not reported it for this long. */
 #define CW_MUTES_REMOTE_KEEP_NS (30 * CW_NS_PER_S)

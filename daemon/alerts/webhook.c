@@ -38,7 +38,7 @@
  * transfer.
  */
 #define MAX_RESPONSE_BYTES (64u << 10)
-/* Most bytes of a refusing server's answer that we log. */
+/* Maximum size of what we log of a refusing server's answer. */
 #define MAX_REASON_BYTES 200u
 /*
  * Shorter parts of the URL and the headers are not secret, because an answer may contain such words

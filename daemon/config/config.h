@@ -19,7 +19,10 @@
 #include "transport/tls.h"
 
 #define CW_CONFIG_DEFAULT_PATH "/etc/collwatch/collwatchd.conf"
-/* Most peers in the list. Administrators write it by hand, so a longer list is a mistake. */
+/*
+ * Maximum number of peers in the list. Administrators write it by hand, so a longer list is a
+ * mistake.
+ */
 #define CW_CONFIG_MAX_PEERS 4096u
 #define CW_CONFIG_MAX_NAME CW_NODE_NAME_MAX
 
@@ -56,7 +59,7 @@ struct cw_config {
 	char *metrics_textfile;    /* "" = none */
 	char *mode;                /* "alert" or "shadow" */
 	char *notices;             /* "true" or "false" */
-	int64_t alert_burst;       /* most alerts of one user that go out at once */
+	int64_t alert_burst;       /* maximum number of alerts of one user that go out at once */
 	int64_t alert_fold_ns;
 	int64_t log_level; /* enum cw_log_level */
 	int64_t state_max_bytes;

@@ -11,7 +11,10 @@
 
 #include "daemon/control/status_doc.h"
 
-/* Most entries from one node, and from all nodes together. An entry has at most some 300 bytes. */
+/*
+ * Maximum number of entries from one node, and from all nodes together. An entry has at most some
+ * 300 bytes.
+ */
 #define CW_COMMS_DOC_MAX 256u
 #define CW_COMMS_DOC_MAX_ALL 2048u
 

@@ -22,7 +22,7 @@
 #define MAX_JSON (CW_MSG_MAX_STRING - 1024)
 #define MAX_LIST (MAX_JSON - 1024)
 #define MAX_LISTED 4096
-/* Most ranks of a page. The loop has time for no more. */
+/* Maximum number of ranks of a page. The loop has time for no more. */
 #define SUMMARIES_RANKS 8u
 
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };

@@ -21,10 +21,12 @@
 /* Limits of the merged list. It must fit into a message, and no user reads more. */
 #define MAX_BYTES (CW_MSG_MAX_STRING - 4096)
 #define MAX_INCIDENTS 4096u
-/* Most jobs in a list, whose entries have at most some 500 bytes, and most jobs from one node. */
+/*
+ * Maximum number of jobs in a list, and of jobs from one node. An entry has at most some 500 bytes.
+ */
 #define MAX_JOBS 900u
 #define MAX_JOBS_OF_NODE 16u
-/* Most bytes that a job's entry grows if its leader does not answer. */
+/* Maximum number of bytes by which a job's entry grows if its leader does not answer. */
 #define MAX_EXPLANATION 256u
 /* Largest number of omitted entries that we believe a node. We add up these numbers. */
 #define MAX_OMITTED 1000000000

@@ -8,7 +8,10 @@
 #include "daemon/control/control.h"
 #include "proto/messages.h"
 
-/* Most silent nodes that we name. A silent node is one that did not answer. We count the others. */
+/*
+ * Maximum number of silent nodes that we name. A silent node is one that did not answer. We count
+ * the others.
+ */
 #define CW_MERGE_MAX_SILENT 16u
 
 enum cw_merge_verb {

@@ -28,8 +28,8 @@
 enum { CODE_OK = 0, CODE_ERROR = 1, CODE_NO_DATA = 3 };
 
 /*
- * Most incidents that we request from each node, the newest ones. Users read no more, and the lists
- * of many nodes add up.
+ * Maximum number of incidents that we request from each node, the newest ones. Users read no more,
+ * and the lists of many nodes add up.
  */
 #define MAX_LISTED 256
 

@@ -36,13 +36,13 @@
 struct cw_control_nodes;
 
 /*
- * Most answers to other nodes per second. Beyond this limit we reply that the node should try
- * again.
+ * Maximum number of answers to other nodes per second. Beyond this limit we reply that the node
+ * should try again.
  */
 #define CW_CONTROL_NODES_PER_S 32u
 /*
- * Most pages of tensor summaries among these answers. A page takes some 20 ms of the loop. One user
- * gets at most half of the pages.
+ * Maximum number of pages of tensor summaries among these answers. A page takes some 20 ms of the
+ * loop. One user gets at most half of the pages.
  */
 #define CW_CONTROL_NODES_PAGES_PER_S 8u
 /*
@@ -58,7 +58,7 @@ struct cw_control_nodes;
 #define CW_CONTROL_NODES_COMMS_MS 1500u
 /* How long we wait for a status. It is short, because a user watches it and can repeat it. */
 #define CW_CONTROL_NODES_STATUS_MS 3000u
-/* Most leaders that we ask for one status. */
+/* Maximum number of leaders that we ask for one status. */
 #define CW_CONTROL_NODES_LEADERS 64u
 /* How long we wait for stacks. It covers the leader's own time limit and the way there and back. */
 #define CW_CONTROL_NODES_STACKS_MS 32000u

@@ -46,8 +46,8 @@ struct share {
 };
 
 /*
- * Most users whose share we remember. Beyond it we forget the user whose last request is the
- * oldest.
+ * Maximum number of users whose share we remember. Beyond this number we forget the user whose last
+ * request is the oldest.
  */
 #define MAX_SHARES (2 * CW_CONTROL_MAX_CLIENTS)
 

@@ -18,18 +18,18 @@ struct event_base;
 struct cw_control_socket;
 struct cw_fork_server;
 
-/* Most clients at the same time, and the part of them that is reserved for root. */
+/* Maximum number of clients at the same time, and the part of them that is reserved for root. */
 #define CW_CONTROL_MAX_CLIENTS 64u
 #define CW_CONTROL_MAX_ROOT 8u
 /*
- * Most clients of one user. Every user may connect, so one user must not take all places. Users
- * share them by quotas (identity/quota.h).
+ * Maximum number of clients of one user. Every user may connect, so one user must not take all
+ * places. Users share them by quotas (identity/quota.h).
  */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*
- * Most bytes of replies to one user that its clients have not read. Without this limit, one user
- * could take all memory. A status or a report has at most 1 MiB. If a client makes requests beyond
- * the limit, we close its connection.
+ * Maximum size of all replies to one user that its clients have not read. Without this limit, one
+ * user could take all memory. A status or a report has at most 1 MiB. If a client makes requests
+ * beyond the limit, we close its connection.
  */
 #define CW_CONTROL_MAX_UNREAD_PER_UID (4u << 20)
 /*

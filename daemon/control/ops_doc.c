@@ -10,11 +10,14 @@
 #include "identity/job_label.h"
 
 /*
- * Most rows of all jobs together; we omit further ones. Each new row is compared with all rows
- * before it. With 2,048 processes of 64 rows each, this would take minutes.
+ * Maximum number of rows of all jobs together; we omit further ones. Each new row is compared with
+ * all rows before it. With 2,048 processes of 64 rows each, this would take minutes.
  */
 #define MAX_JOINED 4096u
-/* Most tensors that we list. One tensor is enough for an alarm, and hundreds mean the same. */
+/*
+ * Maximum number of tensors that we list. One tensor is enough for an alarm, and hundreds mean the
+ * same.
+ */
 #define MAX_TENSORS 64u
 
 struct joined {

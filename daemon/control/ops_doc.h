@@ -11,7 +11,10 @@
 #include "daemon/control/status_doc.h"
 #include "daemon/node/node.h"
 
-/* Most rows of a document. The busiest rows come first. We count the rows beyond the limit. */
+/*
+ * Maximum number of rows of a document. The busiest rows come first. We count the rows beyond the
+ * limit.
+ */
 #define CW_OPS_DOC_ROWS 400u
 
 /*

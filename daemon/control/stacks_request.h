@@ -21,9 +21,9 @@
 struct cw_stacks;
 
 #define CW_STACKS_EVERY_NS (2 * CW_NS_PER_S)
-/* Most requests at the same time, of all users together. */
+/* Maximum number of requests at the same time, of all users together. */
 #define CW_STACKS_MAX_RUNNING 4u
-/* Most users whose last request we remember. */
+/* Maximum number of users whose last request we remember. */
 #define CW_STACKS_MAX_USERS 64u
 /*
  * Time limit of a request. We then answer with the stacks that we have. The command line waits a

@@ -456,8 +456,8 @@ static struct notes notes_doc(const struct cw_status_source *s, const struct cw_
 }
 
 /*
- * Most users that we list as untracked. A user's sentence takes up to 1 KiB, and the whole status 1
- * MiB. Callers always see their own entry.
+ * Maximum number of users that we list as untracked. A user's sentence takes up to 1 KiB, and the
+ * whole status 1 MiB. Callers always see their own entry.
  */
 #define MAX_UNTRACKED_USERS 64u
 

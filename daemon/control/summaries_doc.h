@@ -65,7 +65,7 @@ json_t *cw_summaries_doc_jobs(const struct cw_node *node, const char *node_name,
  */
 json_t *cw_summaries_doc_living(const struct cw_node *node, const struct cw_caller *caller,
 				const char *name);
-/* Most jobs in a list of living jobs, over all nodes. Few jobs have the same name. */
+/* Maximum number of jobs in a list of living jobs, over all nodes. Few jobs have the same name. */
 #define CW_SUMMARIES_LIVING_MAX 64u
 /*
  * Adds a job to a list of living jobs, if there is room. If the job is in the list, the earlier

@@ -17,7 +17,7 @@
 
 #define MAX_PATH_BYTES 256u
 #define MAX_NAME_BYTES 128u
-/* Most bytes of mountinfo. A node with a thousand mounts has some 150 KiB. */
+/* Maximum size of mountinfo. A node with a thousand mounts has some 150 KiB. */
 #define MAX_MOUNTINFO (1u << 20)
 
 /* System calls whose first argument is the descriptor that they use. */

@@ -22,7 +22,7 @@ struct cw_capture_config {
 	const struct cw_clock *clock;
 	struct cw_node *node; /* borrowed; it identifies processes and takes Python stacks */
 	const char *node_name;
-	uint32_t max_running; /* most captures at the same time, usually 2 */
+	uint32_t max_running; /* maximum number of captures at the same time, usually 2 */
 	uint32_t max_queued;
 };
 

@@ -23,7 +23,7 @@
 
 /* ---- from memory ---- */
 
-/* Most bytes of a child's output: the threads (CW_PYTHON_DOC_BYTES), and the JSON around them. */
+/* Maximum size of a child's output: the threads (CW_PYTHON_DOC_BYTES), and the JSON around them. */
 #define CW_PYTHON_TAKE_MAX_OUTPUT (72u << 10)
 
 /*
@@ -43,7 +43,7 @@ json_t *cw_python_take_read(const char *output, size_t len, bool is_whole);
 /* The limits of faulthandler itself. */
 #define CW_PYTHON_MAX_THREADS 100u
 #define CW_PYTHON_MAX_FRAMES 100u
-/* Most bytes of the array as compact JSON. If there are more, we drop the last threads. */
+/* Maximum size of the array as compact JSON. If the array is longer, we drop the last threads. */
 #define CW_PYTHON_MAX_BYTES (64u << 10)
 
 /*

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Most bytes of a child's output. It must fit into one message together with the other parts. */
+/* Maximum size of a child's output. It must fit into one message together with the other parts. */
 #define CW_STACK_MAX_OUTPUT (160u << 10)
 
 struct cw_stack_target {

@@ -4,7 +4,10 @@
 
 #include "daemon/evidence/stack_modules.h"
 
-/* Most program headers, and longest note segment. No compiler makes a file with more. */
+/*
+ * Maximum number of program headers, and maximum size of a note segment. No compiler makes a file
+ * with more.
+ */
 #define MAX_PHDRS 128u
 #define MAX_NOTES 4096u
 

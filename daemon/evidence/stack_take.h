@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 /*
- * Most threads that we copy. The main thread comes first. Most other threads of a rank look alike.
+ * Maximum number of threads that we copy. The main thread comes first. Most other threads of a rank
+ * look alike.
  */
 #define CW_STACK_MAX_THREADS 64u
 #define CW_STACK_MAX_BYTES (256u << 10)
@@ -25,8 +26,8 @@
  */
 #define CW_STACK_HOLD_MS 100u
 /*
- * Most registers, counted as in DWARF. x86-64 has 17 (0-15, return address), aarch64 has 32
- * (x0-x30, sp).
+ * Maximum number of registers, counted as in DWARF. x86-64 has 17 (0-15, return address), aarch64
+ * has 32 (x0-x30, sp).
  */
 #define CW_STACK_MAX_REGS 32u
 

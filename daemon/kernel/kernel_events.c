@@ -13,8 +13,8 @@
 #include "daemon/kernel/kernel_bpf.h"
 
 /*
- * Most tries of a read. A program in the kernel writes for a few hundred ns, so a single write
- * cannot make this many reads fail.
+ * Maximum number of tries of a read. A program in the kernel writes for a few hundred ns, so a
+ * single write cannot make this many reads fail.
  */
 #define READ_ATTEMPTS 8
 

@@ -17,18 +17,21 @@
 #include "daemon/kernel/procfs.h"
 
 /*
- * Most bytes of a maps file, as in daemon/evidence/stack_modules.c. More than a hundred thousand
+ * Maximum size of a maps file, as in daemon/evidence/stack_modules.c. More than a hundred thousand
  * mappings fit into 16 MiB.
  */
 #define MAX_MAPS_BYTES (16u << 20)
-/* Most bytes of mountinfo. A node with a thousand mounts has some 150 KiB. */
+/* Maximum size of mountinfo. A node with a thousand mounts has some 150 KiB. */
 #define MAX_MOUNTINFO_BYTES (1u << 20)
 #define MAX_SWAPS_BYTES 16384u
 /*
  * Longest line. The options of a mount take up to a page, and so do its root and its mount point.
  */
 #define MAX_MOUNT_BYTES 16384u
-/* Most devices per process that we cache. Each further device costs a walk through the mounts. */
+/*
+ * Maximum number of devices per process that we cache. Each further device costs a walk through the
+ * mounts.
+ */
 #define MAX_DEVICES 64u
 #define PAGE 4096u
 /* bit of a pagemap entry: the page is swapped out */
@@ -119,7 +122,7 @@ static bool holds(const char *point, const char *path, size_t len)
 	return n <= len && strncmp(point, path, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* Most overlays on overlays. A deeper overlay counts as remote. */
+/* Maximum number of overlays on overlays. A deeper overlay counts as remote. */
 #define MAX_DEPTH 4u
 
 static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, unsigned depth);

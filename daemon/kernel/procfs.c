@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-/* Most threads of a process that we list and sort. No job has that many. */
+/* Maximum number of threads of a process that we list and sort. No job has that many. */
 #define MAX_LISTED 65536u
 
 ssize_t cw_procfs_read_fd(int fd, char *buf, size_t len)

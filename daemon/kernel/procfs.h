@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Most threads that we list. A rank has at most some hundred. */
+/* Maximum number of threads that we list. A rank has at most some hundred. */
 #define CW_PROCFS_MAX_THREADS 256u
 
 /*

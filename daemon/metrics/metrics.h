@@ -47,8 +47,8 @@ struct cw_lateness {
 void cw_lateness_add(struct cw_lateness *l, int64_t late_ns);
 
 /*
- * Most series about ops. Each kind of op has CW_OP_SIZES sizes, and each of these has two
- * histograms and two byte counters.
+ * Maximum number of series about ops. Each kind of op has CW_OP_SIZES sizes, and each of these has
+ * two histograms and two byte counters.
  */
 #define CW_METRICS_OP_SERIES (10u * CW_OP_SIZES * (2u * (CW_OP_BUCKETS + 2u) + 2u))
 

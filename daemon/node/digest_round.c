@@ -35,7 +35,7 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 	return n;
 }
 
-/* Most digests per round for jobs that have only processes without a place. */
+/* Maximum number of digests per round for jobs that have only processes without a place. */
 #define MAX_UNTRACKED_JOBS 256u
 
 /* Adds the job's ranks that never called NCCL to the digest. The arena has their memory. */

@@ -18,8 +18,8 @@ struct cw_reading_budget;
 struct cw_process;
 
 /*
- * Most ranks of a job that we read. A machine has fewer GPUs. A user with thousands of processes
- * must not hold up the loop. Further ranks of the job count like ranks of another node.
+ * Maximum number of ranks of a job that we read. A machine has fewer GPUs. A user with thousands of
+ * processes must not hold up the loop. Further ranks of the job count like ranks of another node.
  */
 #define CW_JOB_TENSOR_STATS_RANKS 64u
 /*

@@ -70,8 +70,8 @@ struct cw_node_config {
  */
 #define CW_NODE_PROCESS_FDS 6u
 /*
- * Most descriptors reserved for listeners, peers, evidence children and bundles. We reserve a
- * quarter of all descriptors, up to this number.
+ * Maximum number of descriptors reserved for listeners, peers, evidence children and bundles. We
+ * reserve a quarter of all descriptors, up to this number.
  */
 #define CW_NODE_OTHER_FDS 512u
 

@@ -17,7 +17,8 @@ struct event_base;
 struct cw_python_requests;
 
 /*
- * Most open requests of all processes together. Only two captures run at a time, so this is ample.
+ * Maximum number of open requests of all processes together. Only two captures run at a time, so
+ * this is ample.
  */
 #define CW_PYTHON_MAX_REQUESTS 64
 

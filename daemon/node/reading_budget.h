@@ -21,7 +21,7 @@
 /* The readings of all users together get 1/CW_READING_SHARE of a core. */
 #define CW_READING_SHARE 4
 /*
- * Most CPU time that a user can save up. It suffices for the last samples of two thousand ranks
+ * Maximum CPU time that a user can save up. It suffices for the last samples of two thousand ranks
  * that end at the same time.
  */
 #define CW_READING_BURST_NS (200 * CW_NS_PER_MS)

@@ -24,7 +24,10 @@ struct cw_unregistered_ranks;
 struct cw_job_id;
 struct cw_process;
 
-/* Most searches at the same time, one per job. Users share them by quotas (identity/quota.h). */
+/*
+ * Maximum number of searches at the same time, one per job. Users share them by quotas
+ * (identity/quota.h).
+ */
 #define CW_UNREGISTERED_RANKS_MAX_SEARCHES 16u
 /*
  * A search ends this long after the leader's last request. Leaders repeat their requests more

@@ -25,11 +25,11 @@
 #include "record/record_layout.h"
 
 /*
- * Most bytes of an environment that we read. Environments usually have a few KiB, but the kernel
+ * Maximum size of an environment that we read. Environments usually have a few KiB, but the kernel
  * allows 128 KiB for one variable.
  */
 #define MAX_ENVIRONMENT_BYTES (256u << 10)
-/* Most processes of a job on one node, with all workers. */
+/* Maximum number of processes of a job on one node, with all workers. */
 #define MAX_CANDIDATES 1024u
 #define AGENT_FILE "/libcollwatch.so"
 

@@ -21,7 +21,7 @@
 #include "identity/job_label.h"
 #include "record/pod.h"
 
-/* Most ranks of a job on one node, far above its number of GPUs. */
+/* Maximum number of ranks of a job on one node, far above its number of GPUs. */
 #define CW_UNREGISTERED_SCAN_MAX_RANKS 64u
 
 /* Size of the longest name of a UNIX socket. */

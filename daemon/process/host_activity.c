@@ -21,8 +21,8 @@
 #define MIN_IO_BYTES (64u << 10)
 
 /*
- * Most threads, and most descendants, in one scan. Ranks have up to a few hundred threads and a few
- * dozen loader workers.
+ * Maximum number of threads, and of descendants, in one scan. Ranks have up to a few hundred
+ * threads and a few dozen loader workers.
  */
 #define MAX_THREADS 512
 #define MAX_FAMILY 256

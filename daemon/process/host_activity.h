@@ -114,9 +114,9 @@ struct cw_host_activity {
 };
 
 /*
- * Most files of descendants per scan. 256 descendants with hundreds of threads each would hold up
- * the loop for half a second. We first read every descendant, and the children of its first thread.
- * Then come the children of its other threads, up to the limit.
+ * Maximum number of files of descendants per scan. 256 descendants with hundreds of threads each
+ * would hold up the loop for half a second. We first read every descendant, and the children of its
+ * first thread. Then come the children of its other threads, up to the limit.
  */
 #define CW_HOST_ACTIVITY_MAX_FILES 2048u
 

@@ -372,7 +372,7 @@ static void note_hold(struct cw_process *p)
 	}
 }
 
-/* Most threads inside NCCL calls. A rank calls NCCL from one or two threads. */
+/* Maximum number of threads inside NCCL calls. A rank calls NCCL from one or two threads. */
 #define MAX_INSIDE 16u
 
 #define MAX_INTERPRETER_BYTES (UINT64_C(16) << 20)

@@ -10,7 +10,7 @@
 
 #include "daemon/process/process.h"
 
-/* Most memory for all records together. Sixteen ranks with 96 communicators each take 20 MiB. */
+/* Maximum memory for all records together. Sixteen ranks with 96 communicators each take 20 MiB. */
 #define CW_PROCESSES_MAX_BYTES ((size_t)192 << 20)
 
 size_t cw_process_memory(const struct cw_process *p);

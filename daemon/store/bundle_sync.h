@@ -20,8 +20,8 @@ struct event_base;
 /* Longest time that an alert waits for its bundles. The alert of a proof must go out within 3 s. */
 #define CW_BUNDLE_SYNC_MS 2000u
 /*
- * Most children at the same time. Further syncs wait in a queue, and their deadline includes this
- * wait.
+ * Maximum number of children at the same time. Further syncs wait in a queue, and their deadline
+ * includes this wait.
  */
 #define CW_BUNDLE_SYNC_RUNNING 2u
 

@@ -22,13 +22,13 @@
 #include "leader/incident/incident_id.h"
 
 /*
- * Most ids. An incident gets its alert within minutes, so 4,096 ids are years of hangs. Users share
- * this limit; see sent_ids.h.
+ * Maximum number of ids. An incident gets its alert within minutes, so 4,096 ids are years of
+ * hangs. Users share this limit; see sent_ids.h.
  */
 #define MAX_IDS 4096u
 /*
- * Most users for whom we note that we have dropped some of their ids. For all further users
- * together we have one note.
+ * Maximum number of users for whom we note that we have dropped some of their ids. For all further
+ * users together we have one note.
  */
 #define MAX_FORGETFUL 256u
 #define HOW_MAX 15
@@ -44,8 +44,8 @@
 /* The uid in such a line that means every user. */
 #define EVERY_USER (-1)
 /*
- * Most lines that we ever write. If a file has more, another program wrote it. Reading the rest
- * would delay our start.
+ * Maximum number of lines that we ever write. If a file has more, another program wrote it. Reading
+ * the rest would delay our start.
  */
 #define MAX_LINES (MAX_IDS + MAX_FORGETFUL + 1)
 

@@ -31,19 +31,19 @@
 #include "report/json_util.h"
 
 /*
- * Most entries in the index. Beyond it we remove bundles from disk. With a store of 1 GiB this is
- * 64 KiB per bundle.
+ * Maximum number of entries in the index. Beyond this number we remove bundles from disk. With a
+ * store of 1 GiB this is 64 KiB per bundle.
  */
 #define MAX_ENTRIES 16384u
 /*
- * Most bundles, and most bytes, in memory while we cannot write to the disk. They suffice for some
- * hangs of a large job.
+ * Maximum number and total size of the bundles in memory while we cannot write to the disk. They
+ * suffice for some hangs of a large job.
  */
 #define MAX_HELD 16u
 #define MAX_HELD_BYTES (64u << 20)
-/* Most bundles that we remove per try to make room on a full disk. */
+/* Maximum number of bundles that we remove per try to make room on a full disk. */
 #define MAX_EVICT_PER_PUT 8u
-/* Most bundles that we check in one call of cw_store_close_unseen(). */
+/* Maximum number of bundles that we check in one call of cw_store_close_unseen(). */
 #define MAX_LOOK 256u
 /* Greatest age of an alert that we still send. An older one is no news to any user. */
 #define UNSENT_WITHIN_NS (86400 * CW_NS_PER_S)
@@ -57,7 +57,7 @@
  * and reading it would block the loop.
  */
 #define MAX_SNAPSHOT_READ (4u << 20)
-/* Most bytes of summaries that we read. More would not fit into a message. */
+/* Maximum size of summaries that we read. More would not fit into a message. */
 #define MAX_REMOTE_SUMMARIES_READ (1u << 20)
 /*
  * The summaries of other nodes may extend a bundle up to 1/16 of the store. Without this limit, a

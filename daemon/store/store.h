@@ -70,8 +70,8 @@ struct cw_store_query {
 	bool is_of_all;
 	uint32_t uid;
 	struct cw_incident_filter filter;
-	size_t max;         /* most entries; 0 = no limit */
-	size_t max_bytes;   /* most bytes of all entries as compact JSON; 0 = no limit */
+	size_t max;         /* maximum number of entries; 0 = no limit */
+	size_t max_bytes;   /* maximum size of all entries as compact JSON; 0 = no limit */
 	size_t extra_bytes; /* bytes that the caller will add to each entry */
 };
 
