@@ -28,8 +28,8 @@ static bool read_job(const json_t *head, struct cw_job_id *ret)
 #define RANKS_MAX 16u
 
 /*
- * Returns the summaries as one JSON string. We write a string twice as fast as a document. NULL =
- * the job has no summaries, or we are out of memory.
+ * Returns the summaries as one JSON string. We write a string twice as fast as a document.
+ * NULL = the job has no summaries, or we are out of memory.
  */
 static json_t *summaries_of(const struct cw_summaries_source *source, const struct cw_job_id *job)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is one function per item that the configuration names. It checks the item as the daemon
- * would. It adds a finding with a fixed name for each fault. If one command fixes the fault, the
- * finding has it.
+ * There is one function per item that the configuration names. The function checks its item as the
+ * daemon would. For each fault it adds a finding with a fixed name. If one command fixes the fault,
+ * the finding includes the command.
  */
 #include "daemon/self_check.h"
 

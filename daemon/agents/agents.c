@@ -738,7 +738,7 @@ int cw_agents_new(const struct cw_agents_config *config, struct cw_agents **ret)
 	struct cw_agents *agents = calloc(1, sizeof(*agents));
 
 	if (!agents) {
-		(void)close(config->listen_fd); /* it belongs to us, also on failure */
+		(void)close(config->listen_fd); /* listen_fd belongs to us, also on failure */
 		return -ENOMEM;
 	}
 	agents->config = *config;

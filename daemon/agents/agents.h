@@ -35,10 +35,11 @@ struct cw_agent_conn;
 
 struct cw_agents_config {
 	struct event_base *base;
-	const struct cw_clock *clock;  /* borrowed for life */
-	struct cw_conn_closer *closer; /* borrowed for life */
+	const struct cw_clock *clock;  /* borrowed until cw_agents_free() */
+	struct cw_conn_closer *closer; /* borrowed until cw_agents_free() */
 	int listen_fd;                 /* owned from now on, also on failure */
-	const char *daemon;            /* name sent in the welcome; borrowed for life */
+	/* name sent in the welcome; borrowed until cw_agents_free() */
+	const char *daemon;
 	uint32_t max_conns, max_conns_per_uid;
 	/* time until the hello must arrive; the daemon's own check has no such limit */
 	uint32_t hello_ms;
@@ -100,8 +101,9 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn);
  */
 void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason);
 /*
- * Closes the connection without an answer, and counts this. Use it for reasons of the daemon that
- * will pass, such as no memory or no place. The agent then reconnects within two seconds.
+ * Closes the connection without an answer, and counts this. Use this function if the daemon has a
+ * reason that will pass, for example no memory or no place. The agent then reconnects within two
+ * seconds.
  */
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason);
 void cw_agent_conn_close(struct cw_agent_conn *conn);

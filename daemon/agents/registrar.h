@@ -35,8 +35,8 @@ struct event_base;
 
 struct cw_registrar_config {
 	struct event_base *base;
-	struct cw_fork_server *forks; /* borrowed for life */
-	/* borrowed; we add entries and, for a quota, on_evict removes entries */
+	struct cw_fork_server *forks; /* borrowed until cw_registrar_free() */
+	/* borrowed; we add processes, and on_evict may remove one */
 	struct cw_process **table;
 	struct cw_process_quota quota;
 	/*

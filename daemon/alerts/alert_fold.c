@@ -133,7 +133,7 @@ static struct user *get(struct cw_alert_fold *f, uint32_t uid, int64_t now_ns)
 	struct user *u = find(f, uid);
 
 	if (u) {
-		if (u->tokens > f->burst) /* `burst` may have been lowered */
+		if (u->tokens > f->burst) /* the limit may be lower since the last alert */
 			u->tokens = f->burst;
 		refill(f, u, now_ns);
 		return u;

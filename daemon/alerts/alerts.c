@@ -678,7 +678,7 @@ static char *render_folded(uint32_t uid, const char *id, void *user, bool *ret_i
 	struct cw_alerts *a = user;
 	struct cw_folded folded;
 
-	(void)id; /* it is the id of the first incident, which we do not need */
+	(void)id; /* the id of the first incident, which we do not need */
 	if (!cw_alert_fold_under_way(a->fold, uid, &folded))
 		return NULL;
 	for (size_t i = 0; i < folded.n && !*ret_is_withdrawn; i++)

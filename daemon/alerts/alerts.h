@@ -40,9 +40,10 @@ typedef void (*cw_alerts_posted_fn)(const struct cw_incident_due *due, bool deli
 struct cw_alerts_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
-	struct cw_store *store; /* borrowed for life */
-	struct cw_mutes *mutes; /* borrowed for life; NULL = no job is muted */
-	const char *state_dir;  /* borrowed for life; alerts name the bundle's directory in it */
+	struct cw_store *store; /* borrowed until cw_alerts_free() */
+	struct cw_mutes *mutes; /* borrowed until cw_alerts_free(); NULL = no job is muted */
+	/* borrowed until cw_alerts_free(); alerts name a path in this directory */
+	const char *state_dir;
 	cw_alerts_posted_fn on_posted;
 	cw_alerts_complete_fn complete; /* NULL = this node adds no documents */
 	void *user;

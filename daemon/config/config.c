@@ -252,8 +252,8 @@ static int add_peer(struct cw_config *c, const char *text, struct cw_err *err)
 }
 
 /*
- * Sets `listen` to all addresses, with the port of this node's own entry. The name in this entry
- * may resolve to another address here than on other nodes, such as 127.0.1.1.
+ * Sets `listen` to all addresses, with the port of this node's own entry. The name in the entry may
+ * have another address here (127.0.1.1) than on the other nodes.
  */
 static int listen_as(struct cw_config *c, const char *text)
 {

@@ -49,8 +49,8 @@
 /* The flags that request Python stacks. */
 #define PYTHON_ANY (CW_EVIDENCE_PYTHON | CW_EVIDENCE_PYTHON_READ)
 /*
- * Time limits. Reading /proc and memory takes milliseconds, or hangs. faulthandler answers in 50
- * ms, or never.
+ * Time limits. Reading /proc and memory takes milliseconds, or hangs. faulthandler answers in
+ * 50 ms, or never.
  */
 #define PROC_LIMIT_MS 2000
 #define PYTHON_LIMIT_MS 3000

@@ -133,7 +133,7 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 struct summary {
 	unsigned taken, not_collected;
 	unsigned remote;        /* number of program files on a server, which we do not open */
-	unsigned first_failure; /* enum cw_stack_result */
+	unsigned first_failure; /* enum cw_stack_result of the first thread without a stack */
 	int64_t held_ns;        /* longest hold of a thread */
 };
 

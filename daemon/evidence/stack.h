@@ -30,8 +30,8 @@ struct cw_stack_target {
 int cw_stack_child(int out_fd, const struct cw_stack_target *target);
 
 /*
- * Makes the "native" part of collwatch.evidence/1 from the child's output, as a new reference; NULL
- * = out of memory. is_whole: the child ended by itself. Drops lines that do not have the expected
- * fields. Depends only on its arguments.
+ * Makes the "native" part of collwatch.evidence/1 from the child's output, as a new reference;
+ * NULL = out of memory. is_whole: the child ended by itself. Drops lines that do not have the
+ * expected fields. Depends only on its arguments.
  */
 json_t *cw_stack_output_read(const char *output, size_t len, bool is_whole);

@@ -82,7 +82,7 @@ static int limit_resources(void)
 		return -errno;
 #endif
 	if (setrlimit(RLIMIT_CPU, &cpu) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
-	    setrlimit(RLIMIT_FSIZE, &none) < 0) /* this does not limit pipes */
+	    setrlimit(RLIMIT_FSIZE, &none) < 0) /* pipes are not affected */
 		return -errno;
 	return 0;
 }

@@ -359,8 +359,8 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 	t->pc = before.pc;
 	copy_stack(copy, t, buf);
 	/*
-	 * If sp or pc has changed, the thread ran while we copied it, and the copy may be
-	 * inconsistent.
+	 * Check after the copy that the user may still see the thread. If sp or pc has changed, the
+	 * thread ran while we copied it, and the copy may be inconsistent.
 	 */
 	if (!may_be_seen(copy, t)) {
 		t->stack_len = 0;

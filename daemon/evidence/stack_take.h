@@ -40,7 +40,7 @@ enum cw_stack_result {
 	CW_STACK_GONE,
 	CW_STACK_TRACED,      /* another process traces it */
 	CW_STACK_NOT_ALLOWED, /* we have no right to trace it */
-	CW_STACK_NOT_STOPPED, /* it did not stop in time */
+	CW_STACK_NOT_STOPPED, /* the thread did not stop in time */
 	CW_STACK_OTHER_USER,  /* the registered user may not see it */
 	CW_STACK_FAILED,
 	CW_STACK_SPENT, /* the time for holding this process was used up */

@@ -60,7 +60,7 @@ static int open_of_line(char *line, const char *controller, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Reads /proc/PID/cgroup. False if it is empty or unreadable. */
+/* Reads /proc/PID/cgroup. Returns false if the file is empty or unreadable. */
 static bool read_groups(int proc_fd, char *buf, size_t size)
 {
 	_cleanup_(closep) int fd = openat(proc_fd, "cgroup", O_RDONLY | O_CLOEXEC);

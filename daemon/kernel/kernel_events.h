@@ -24,8 +24,8 @@ struct cw_kernel_events *cw_kernel_events_free(struct cw_kernel_events *k);
 
 /*
  * Starts to note events of this process. The caller must then check that its process is still
- * alive. The pid may have passed to another process before the call. All functions here accept k =
- * NULL.
+ * alive. The pid may have passed to another process before the call. All functions here accept
+ * k = NULL.
  */
 void cw_kernel_events_watch(struct cw_kernel_events *k, pid_t pid);
 void cw_kernel_events_forget(struct cw_kernel_events *k, pid_t pid);

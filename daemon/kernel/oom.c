@@ -11,8 +11,8 @@
 #include "daemon/kernel/cgroup.h"
 
 /*
- * Longest time between the rise of the count and the end of the killed process. A process with 500
- * GiB takes that long to free them.
+ * Longest time between the rise of the count and the end of the killed process. A process with
+ * 500 GiB takes that long to free them.
  */
 #define OOM_WINDOW_NS (30 * CW_NS_PER_S)
 

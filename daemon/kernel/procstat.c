@@ -15,8 +15,8 @@
 #include "common/clock.h"
 
 /*
- * Sizes of our buffers. A stat line has about 350 bytes, io about 120, and the list of children 8
- * bytes per child.
+ * Sizes of our buffers. A stat line has about 350 bytes, io about 120, and the list of children
+ * 8 bytes per child.
  */
 #define SMALL_FILE_BYTES 1024
 #define CHILDREN_FILE_BYTES 4096

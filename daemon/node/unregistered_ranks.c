@@ -104,7 +104,7 @@ static bool look_at(struct unregistered_rank *rank, int64_t now_ns)
 	int err = cw_pidfd_has_ended(rank->pidfd) ? -ESRCH : cw_procstat_read(rank->proc_fd, &st);
 
 	if (err == -EBUSY)
-		return true; /* it is in the middle of execve(): try again in a second */
+		return true; /* execve() is in progress: try again in a second */
 	if (err < 0 || st.start_ticks != rank->found.start_ticks)
 		return false;
 	cw_host_activity_step(&rank->host_activity, &process, &st, now_ns);
@@ -250,8 +250,8 @@ static bool is_used(const struct search *search)
 }
 
 /*
- * Returns a free search. If there is none, takes the search of a user above the quota. NULL =
- * neither exists.
+ * Returns a free search. If there is none, takes the search of a user above the quota.
+ * NULL = neither exists.
  */
 static struct search *get_unused(struct cw_unregistered_ranks *u, uint32_t uid)
 {

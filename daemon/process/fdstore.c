@@ -152,7 +152,7 @@ int cw_fdstore_group(struct cw_passed_fd *passed, size_t n_passed, const struct 
 		struct cw_fdstore_entry *to = list ? entry_for(list, &n, passed[i].name) : NULL;
 
 		if (!to || !put_into(to, passed[i].fd))
-			(void)close(passed[i].fd); /* it belongs to no entry */
+			(void)close(passed[i].fd); /* the descriptor belongs to no entry */
 		if (list && !to)
 			(void)cw_notify_remove_fds(clock,
 						   passed[i].name); /* on error, retry next start */

@@ -33,7 +33,8 @@
  */
 static const struct {
 	const char *prefix, *reason;
-	bool wakes; /* true if it wakes the program's threads when the device has finished */
+	/* true if the thread wakes the program's threads when the device has finished */
+	bool wakes;
 } helper_threads[] = {
 	{ "collwatch", "our own: beats every second" },
 	{ "cuda-EvtHandlr", "CUDA driver: polls for device events", true },
@@ -80,8 +81,8 @@ void cw_host_activity_fini(struct cw_host_activity *h)
 }
 
 /*
- * True if the ticks are at least 1 % of a core over dt_ns. If dt_ns is shorter than a window, the 1
- * % is that of a whole window.
+ * True if the ticks are at least 1 % of a core over dt_ns. If dt_ns is shorter than a window, we
+ * take 1 % of a whole window.
  */
 static bool is_work(uint64_t ticks, int64_t dt_ns)
 {

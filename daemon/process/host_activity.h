@@ -71,7 +71,7 @@ struct cw_host_activity_cpu { /* one thread or one descendant, at the last scan 
 struct cw_host_activity_table {
 	struct cw_host_activity_cpu *v;
 	size_t n, cap;
-	bool is_valid; /* true if it has a complete scan from the start of the window */
+	bool is_valid; /* true if v is a complete scan from the start of the window */
 };
 
 struct cw_host_activity {

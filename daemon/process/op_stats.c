@@ -97,7 +97,7 @@ static struct cw_op_row *row_of(struct cw_op_stats *stats, const struct cw_recor
 		return &stats->rows[CW_OP_STATS_ROWS - 1];
 	row = &stats->rows[stats->n_rows++];
 	if (stats->n_rows == CW_OP_STATS_ROWS)
-		return row; /* it is the row for all other ops */
+		return row; /* the last row is for all other ops */
 	row->comm_id = id;
 	row->kind = (uint8_t)kind;
 	row->size_class = (uint8_t)size_class;

@@ -142,7 +142,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 	}
 	if (entry->pidfd < 0)
 		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
-	r = identify(p, &cred, err); /* this checks the pidfd last */
+	r = identify(p, &cred, err); /* identify() checks the pidfd last */
 	if (r == 0) {
 		entry->pidfd = -1;
 		return p->key.start_ticks == entry->start_ticks
@@ -297,9 +297,8 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 }
 
 /*
- * If the kernel noted the end before our last read of /proc, it may be earlier by at most this
- * time. The process may have been dying at that read, because it takes long to release all memory
- * and files.
+ * Greatest difference by which an end in the kernel's notes may precede our last read of /proc. The
+ * process may have been dying at that read, because it takes long to release all memory and files.
  */
 #define ENDS_UNSEEN_NS (10 * CW_NS_PER_S)
 

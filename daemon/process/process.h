@@ -98,8 +98,8 @@ struct cw_process {
 	 */
 	int64_t ending_ns;
 	/*
-	 * Time of the end. Set when we know how the process ended, or no longer try to find out; 0
-	 * = alive.
+	 * Time of the end. Set when we know how the process ended, or no longer try to find out;
+	 * 0 = alive.
 	 */
 	int64_t ended_ns;
 	struct cw_ending end;
@@ -118,7 +118,8 @@ struct cw_process {
 
 	uint64_t digest_round; /* last round of digests that included it */
 	bool is_urgent_seen;   /* true if we have marked all processes of its job as is_wanted */
-	bool is_urgent;        /* true if it had an event that must be in a digest at once */
+	/* true if the process had an event that must be in a digest at once */
+	bool is_urgent;
 	UT_hash_handle hh;
 };
 

@@ -27,7 +27,7 @@ struct cw_sent_ids;
 /*
  * Reads the ids from <dirfd>/sent. A missing file means no ids. We skip invalid lines. If the file
  * has more lines than we ever write, we refuse and count the rest (cw_sent_ids_refused()). dirfd:
- * borrowed for life; -1 = the directory does not exist yet. Returns 0 or -ENOMEM.
+ * borrowed until cw_sent_ids_close(); -1 = the directory does not exist yet. Returns 0 or -ENOMEM.
  */
 int cw_sent_ids_open(int dirfd, struct cw_sent_ids **ret);
 /*

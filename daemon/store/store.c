@@ -187,7 +187,10 @@ static void load_bundle(struct cw_store *store, const char *id)
 
 	e = entry_find(store, id);
 	if (e && e->is_held)
-		/* it was put while there was no directory, so it is newer than the one on disk */
+		/*
+		 * the bundle was put while there was no directory, so it is newer than the one on
+		 * disk
+		 */
 		return;
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;

@@ -18,8 +18,8 @@
 /* Largest incident.json that we read. It lists the culprits, not all ranks. */
 #define MAX_INCIDENT_BYTES (16u << 20)
 /*
- * Largest file of stacks that we read, because the loop waits meanwhile. We treat a larger one as
- * existing and complete.
+ * Largest file of stacks that we read. The loop waits while we read. We treat a larger file as
+ * complete.
  */
 #define MAX_STACKS_READ (4u << 20)
 
