@@ -31,14 +31,14 @@ struct cw_conn {
 	struct cw_conn *next, *prev;
 	struct cw_tcp *tcp;
 	struct bufferevent *bev;
-	/* index of the peer that we dialed or that sent the hello; CW_NO_PEER = not known yet */
+	/* Index of the peer that we dialed or that sent the hello; CW_NO_PEER = not known yet. */
 	uint32_t peer;
 	bool is_dialed, is_up, said_goodbye, is_refused;
 	bool is_authentic; /* TLS only: the handshake is over, and the other side proved its key */
 	uint64_t epoch;    /* start of the other side's daemon, wall ns; 0 = in the future */
 	int64_t opened_ns;
 	struct sockaddr_storage from; /* address of the other side */
-	/* the candidate that we dialed; NULL = discovery.c did not dial */
+	/* The candidate that we dialed; NULL = discovery.c did not dial. */
 	struct cw_candidate *candidate;
 	bool is_identified; /* the other side has sent its name */
 	bool is_replaced;   /* another connection to the same peer replaces this one */

@@ -31,7 +31,7 @@ struct cw_candidate {
 	int64_t dial_ns; /* time of the next dial */
 	int64_t seen_ns; /* time of the last answer with this address */
 	unsigned failures;
-	/* reason of the last refusal, a static text; NULL = no daemon answered */
+	/* Reason of the last refusal, a static text; NULL = no daemon answered. */
 	const char *refused;
 };
 
@@ -254,7 +254,7 @@ uint32_t cw_discovery_add_peer(struct cw_discovery *discovery, const struct cw_c
 		return CW_NO_PEER;
 	link = &tcp->links[peer];
 	*link = (struct cw_link){ .is_found = true, .n_addresses = 1 };
-	/* the copied port is the peer's, and we never use it */
+	/* The copied port is the peer's, and we never use it. */
 	memcpy(&link->addresses[0], &c->from, sizeof(c->from));
 	tcp->n_links = peer + 1;
 	return peer;

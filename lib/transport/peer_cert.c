@@ -114,7 +114,7 @@ static int load_key(const char *path, EVP_PKEY **ret, struct cw_err *err)
 
 	if (!f)
 		return r;
-	/* unbuffered, so that the heap gets no copy of the key */
+	/* Unbuffered, so that the heap gets no copy of the key. */
 	(void)setvbuf(f, NULL, _IONBF, 0);
 	*ret = PEM_read_PrivateKey(f, NULL, no_password, NULL);
 	(void)fclose(f);

@@ -116,7 +116,7 @@ void cw_peer_query_tick(struct cw_peer_query *a)
 	       a->in_flight < CW_PEER_QUERY_IN_FLIGHT)
 		ask(a, a->nodes[a->next++], left_ns);
 	while (!a->has_enough && left_ns <= 0 && a->next < a->n_nodes)
-		/* the deadline passed before we could ask this node */
+		/* The deadline passed before we could ask this node. */
 		take(a, a->nodes[a->next++], NULL);
 	/*
 	 * Wait for requests in flight. They have the same deadline as the question, and the

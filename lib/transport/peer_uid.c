@@ -42,7 +42,7 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 		return -errno;
 	format_end(&there, from, sizeof(from));
 	format_end(&here, to, sizeof(to));
-	/* the start of the row that describes the other end */
+	/* The start of the row that describes the other end. */
 	(void)snprintf(pair, sizeof(pair), " %s %s ", from, to);
 	f = fopen(there.ss_family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
 	if (!f)

@@ -121,7 +121,7 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 	 */
 	if (dup2(fd, 3) < 0)
 		_exit(1);
-	/* fails without /proc; the sockets then stay open until the child ends */
+	/* Fails without /proc; the sockets then stay open until the child ends. */
 	(void)cw_close_from(4);
 	/*
 	 * Drop all capabilities, because the child needs none. If libcap-ng fails, the child

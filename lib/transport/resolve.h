@@ -23,7 +23,7 @@ struct cw_resolve_name {
 	const char *host; /* borrowed until cw_resolve_start() returns */
 	uint16_t port;
 	uint32_t tag; /* any number; we pass it to fn */
-	/* maximum number of addresses that the caller wants; 0 = the usual limit per host */
+	/* Maximum number of addresses that the caller wants; 0 = the usual limit per host. */
 	uint32_t max;
 };
 

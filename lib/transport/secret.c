@@ -19,7 +19,7 @@
 
 /* A block's data has the same alignment as with malloc(). */
 struct header {
-	/* size including the header; 0 = this is a child, and the fork wiped it */
+	/* Size including the header; 0 = this is a child, and the fork wiped it. */
 	_Alignas(16) size_t bytes;
 };
 
@@ -37,7 +37,7 @@ static void *map(size_t bytes)
 		(void)munmap(p, bytes);
 		return NULL;
 	}
-	/* may fail: the systemd unit forbids core dumps anyway */
+	/* May fail: the systemd unit forbids core dumps anyway. */
 	(void)madvise(p, bytes, MADV_DONTDUMP);
 	return p;
 }
@@ -56,7 +56,7 @@ static struct header *cut(size_t bytes)
 	struct header *h;
 
 	if (chunk_left < bytes) {
-		/* we waste the rest of the old chunk, which is less than one block */
+		/* We waste the rest of the old chunk, which is less than one block. */
 		chunk = map(CHUNK_BYTES);
 		chunk_left = chunk ? CHUNK_BYTES : 0;
 	}

@@ -11,7 +11,7 @@
 #define CW_SECRET_FILE_PATH_BYTES 4096u
 
 enum cw_secret_file_kind {
-	/* a key, which lets its reader pose as a node; only the owner may read it */
+	/* A key, which lets its reader pose as a node; only the owner may read it. */
 	CW_SECRET_FILE_KEY,
 	CW_SECRET_FILE_HEADER, /* a header; the group that may read the configuration may read it */
 };

@@ -57,7 +57,7 @@ static int hide_from_children(struct cw_err *err)
 		return cw_err_set(err, r < 0 ? -r : EINVAL, "cannot find the heap of private keys");
 	if (madvise((void *)start, end - start, MADV_WIPEONFORK) < 0)
 		return cw_err_set(err, errno, "private keys cannot be hidden from children: %m");
-	/* may fail: OpenSSL has made this call already */
+	/* May fail: OpenSSL has made this call already. */
 	(void)madvise((void *)start, end - start, MADV_DONTDUMP);
 	return 0;
 }

@@ -64,8 +64,8 @@ struct cw_tcp_config {
 	uint64_t epoch;                 /* wall time of this daemon's start, ns */
 	const char *listen;             /* address and port, such as "127.0.0.1:7411" */
 	/*
-	 * where to discover peers (discovery.h), "host:port"; NULL = the configuration lists the
-	 * peers
+	 * Where to discover peers (discovery.h), "host:port"; NULL = the configuration lists the
+	 * peers.
 	 */
 	const char *find_under;
 	struct cw_tls_files tls; /* all NULL = no TLS, and loopback only */
@@ -82,7 +82,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp);
 struct cw_tcp_stats {
 	uint64_t accepted, refused, dialed, protocol_errors;
 	uint64_t too_slow; /* connections closed because no hello came within CW_TCP_HELLO_NS */
-	/* connections closed at a limit of strangers; `refused` includes them */
+	/* Connections closed at a limit of strangers; `refused` includes them. */
 	uint64_t too_many;
 	uint64_t key_differs; /* handshakes that failed on either side because the keys differ */
 	uint64_t tls_errors;  /* handshakes that failed for other reasons */

@@ -25,7 +25,7 @@ struct request {
 	uint32_t reply_type;
 	int64_t deadline_ns;
 	char *node;
-	/* probable index of the node among the peers; check it, because indexes may change */
+	/* Probable index of the node among the peers; check it, because indexes may change. */
 	unsigned peer;
 	cw_transport_reply_fn fn;
 	void *user;
@@ -441,7 +441,10 @@ static void deliver(struct cw_transport *t, const char *from, struct cw_message 
 
 			if (q->id != id || q->reply_type != msg->type || strcmp(q->node, from) != 0)
 				continue;
-			/* before the call, because fn may cancel all requests of its user */
+			/*
+			 * Drop the request before the call, because fn may cancel all requests of
+			 * its user.
+			 */
 			if (is_last)
 				drop_request(t, q);
 			fn(from, msg, user);

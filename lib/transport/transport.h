@@ -59,7 +59,7 @@ typedef void (*cw_transport_wake_fn)(void *user);
 struct cw_transport_config {
 	const struct cw_clock *clock;
 	const char *self;
-	/* names and addresses of the peers, without our own node */
+	/* Names and addresses of the peers, without our own node. */
 	const char *const *names, *const *addresses;
 	unsigned n_peers;
 	bool finds_peers; /* true if peers come and go at run time by cw_transport_add_peer() */
@@ -86,7 +86,7 @@ const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
 /* Like cw_transport_is_alive(), but for an element of cw_transport_peers(), without a search. */
 bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *peer);
-/* number of living peers, without our own node */
+/* Number of living peers, without our own node. */
 unsigned cw_transport_n_alive(const struct cw_transport *t);
 /*
  * True if peers may still appear at run time. An empty list of peers then means that we have not
