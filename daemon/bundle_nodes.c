@@ -47,7 +47,7 @@ struct source {
 /* The bundle that we work on now, and its progress. */
 struct gathering {
 	unsigned n_lists;
-	/* true if we have asked for the nodes that have the job, as often as useful */
+	/* True if we have asked for the nodes that have the job, as often as useful. */
 	bool are_listed;
 	unsigned n_silent; /* number of nodes that did not answer the last such query */
 	json_t *silent;    /* names of these nodes */

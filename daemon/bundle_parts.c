@@ -55,7 +55,7 @@ void cw_bundle_parts_add(const struct cw_summaries_source *source, const json_t 
 		return;
 	bundle->ops = cw_ops_doc_of_job(source->node, source->node_name, &job);
 	if (bundle->ops && !json_array_size(json_object_get(bundle->ops, "rows"))) {
-		/* this node runs no ranks of the job, so the document is empty */
+		/* This node runs no ranks of the job, so the document is empty. */
 		json_decref(bundle->ops);
 		bundle->ops = NULL;
 	}

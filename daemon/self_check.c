@@ -162,7 +162,7 @@ static void check_header_file(json_t *list, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0) {
-		/* with EACCES we cannot tell whether the file exists */
+		/* With EACCES we cannot tell whether the file exists. */
 		if (errno != EACCES || geteuid() == 0)
 			add(list, &f,
 			    "webhook_header_file: %s: %m: the daemon does not start without it",

@@ -254,7 +254,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (now < s->store_retry_ns)
 		return;
 	s->store_retry_ns = now + STORE_RETRY_NS;
-	/* status and metrics show the bundles that are not on disk yet */
+	/* Status and metrics show the bundles that are not on disk yet. */
 	(void)cw_store_retry(s->store);
 	(void)cw_store_close_unseen(s->store, is_open_somewhere, s); /* logs its own errors */
 	cw_mutes_retry(s->mutes);
@@ -675,7 +675,7 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 
 	*ret_restart = cw_config_needs_restart(s->config, config);
 	if (*ret_restart) {
-		/* change nothing: a half-applied configuration would be worse */
+		/* Change nothing: a half-applied configuration would be worse. */
 		cw_config_free(config);
 		return 0;
 	}
@@ -683,7 +683,7 @@ int cw_service_reload(struct cw_service *s, struct cw_config *config, const char
 	r = cw_alerts_reload(s->alerts, s->config, config, err);
 	if (r < 0)
 		return r;
-	/* the new webhook may accept alerts that the old one did not deliver */
+	/* The new webhook may accept alerts that the old one did not deliver. */
 	cw_leader_retry_alerts(s->leader);
 	cw_leader_set_thresholds(s->leader, &thresholds);
 	cw_log_set_level((int)config->log_level);

@@ -268,7 +268,7 @@ int cw_agent_probe_child(int fd)
 	struct order order;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child must not outlive the fork server */
-	/* if this fails, the deadline still limits the child */
+	/* If this fails, the deadline still limits the child. */
 	(void)setrlimit(RLIMIT_CPU, &cpu);
 	if (!take_order(fd, &order, conns))
 		return 1;
@@ -312,7 +312,7 @@ static void probe_free(struct cw_agent_probe *probe)
  */
 static void kill_child(const struct cw_agent_probe *probe)
 {
-	/* fails if the child has ended */
+	/* Fails if the child has ended. */
 	(void)syscall(SYS_pidfd_send_signal, probe->pidfd, SIGKILL, NULL, 0u);
 }
 

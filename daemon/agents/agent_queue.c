@@ -18,7 +18,7 @@ struct cw_agent_queue_user {
 	struct cw_queue_position *line;
 	unsigned taken; /* number of places that this user's batches occupy */
 	bool is_slow;
-	/* neighbours in the ring, while the user's queue is not empty */
+	/* Neighbours in the ring, while the user's queue is not empty. */
 	struct cw_agent_queue_user *prev, *next;
 };
 
@@ -183,7 +183,7 @@ void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow)
 	queue->taken_by_slow -= u->is_slow;
 	if (was_slow && !u->is_slow) {
 		u->is_slow = true;
-		/* count the user's batches that are still at work as slow */
+		/* Count the user's batches that are still at work as slow. */
 		queue->taken_by_slow += u->taken;
 		queue->taken_by_slow--;
 	}

@@ -30,7 +30,7 @@ struct cw_queue_position {
 struct cw_agent_queue_limits {
 	unsigned places;   /* maximum number of batches at the same time */
 	unsigned per_user; /* maximum number of batches of one user while other users wait */
-	/* maximum number of batches of one user while no other user waits */
+	/* Maximum number of batches of one user while no other user waits. */
 	unsigned per_user_alone;
 	unsigned slow; /* maximum number of batches of all slow users together */
 };

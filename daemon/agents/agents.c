@@ -75,7 +75,7 @@ struct cw_agent_conn {
 	/* is_busy: a callback of ours is on the stack, so we must not free it yet */
 	bool is_busy, is_closed;
 	unsigned awaited; /* number of requested answers that have not come */
-	/* true until the deadline: one of the awaited answers may be a long frame */
+	/* True until the deadline: one of the awaited answers may be a long frame. */
 	bool may_be_long;
 	size_t skip; /* bytes of a long frame that we still have to read and drop */
 	unsigned bad_messages;
@@ -85,7 +85,7 @@ struct cw_agent_conn {
 	struct cw_agent_conn *prev, *next;
 	struct cw_agent_user *user;
 	bool is_stranger; /* we have not admitted it yet */
-	/* neighbours in the user's stranger_list */
+	/* Neighbours in the user's stranger_list. */
 	struct cw_agent_conn *prev_stranger, *next_stranger;
 	/* True if accepted in this iteration; it then has no events yet. */
 	bool is_fresh;
@@ -198,7 +198,7 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 	conn->is_closed = true;
 	leave_lists(conn);
 	if (conn->is_busy) {
-		/* fails only for an event that was never set up */
+		/* Fails only for an event that was never set up. */
 		(void)event_del(conn->read_event);
 		return;
 	}
@@ -241,11 +241,11 @@ static void flush(struct cw_agent_conn *conn)
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0)
 			break; /* full or closed; if closed, the read event reports the end */
-		/* cannot fail: n is at most the length */
+		/* Cannot fail: n is at most the length. */
 		(void)evbuffer_drain(conn->out, (size_t)n);
 	}
 	if (evbuffer_get_length(conn->out) > 0)
-		/* if this fails, the next send tries again */
+		/* If this fails, the next send tries again. */
 		(void)event_add(conn->write_event, NULL);
 }
 

@@ -38,10 +38,10 @@ struct cw_agents_config {
 	const struct cw_clock *clock;  /* borrowed until cw_agents_free() */
 	struct cw_conn_closer *closer; /* borrowed until cw_agents_free() */
 	int listen_fd;                 /* owned from now on, also on failure */
-	/* name sent in the welcome; borrowed until cw_agents_free() */
+	/* Name sent in the welcome; borrowed until cw_agents_free(). */
 	const char *daemon;
 	uint32_t max_conns, max_conns_per_uid;
-	/* time until the hello must arrive; the daemon's own check has no such limit */
+	/* Time until the hello must arrive; the daemon's own check has no such limit. */
 	uint32_t hello_ms;
 
 	/*

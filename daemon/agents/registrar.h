@@ -36,7 +36,7 @@ struct event_base;
 struct cw_registrar_config {
 	struct event_base *base;
 	struct cw_fork_server *forks; /* borrowed until cw_registrar_free() */
-	/* borrowed; we add processes, and on_evict may remove one */
+	/* Borrowed; we add processes, and on_evict may remove one. */
 	struct cw_process **table;
 	struct cw_process_quota quota;
 	/*

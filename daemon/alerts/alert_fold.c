@@ -32,7 +32,7 @@ struct user {
 	uint32_t tokens;
 	int64_t refilled_ns;
 	int64_t since_ns; /* when we collected the first item; 0 = no item */
-	/* the first n_under_way of the n items are in the folded alert under way */
+	/* The first n_under_way of the n items are in the folded alert under way. */
 	size_t n, n_under_way;
 	json_t *items[CW_FOLD_MAX_PER_USER];
 	/* The id and the job of each item. */

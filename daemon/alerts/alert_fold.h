@@ -60,7 +60,7 @@ struct cw_folded {
 	uint32_t uid;
 	size_t n;
 	const char *const *ids, *const *jobs;
-	/* the incident itself if n is 1, because a single alert is not folded; otherwise NULL */
+	/* The incident itself if n is 1, because a single alert is not folded; otherwise NULL. */
 	json_t *only;
 	json_t *doc; /* collwatch.folded/1; NULL if n is 1 */
 };

@@ -412,7 +412,7 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	json_t *doc = id_of_key(key, id) ? incident_now(a, uid, id) : NULL;
 	char *text = doc && cw_incident_doc_is_notice(doc) ? text_now(a, doc) : NULL;
 
-	/* a notice is never withdrawn, because the past tense is fine for it */
+	/* A notice is never withdrawn, because the past tense is fine for it. */
 	(void)ret_is_withdrawn;
 	json_decref(doc);
 	return text;
@@ -824,7 +824,7 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 		drop_outgoing(a, false);
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
-		/* incidents and the spool will ask about each alert again */
+		/* Incidents and the spool will ask about each alert again. */
 		cw_alert_fold_clear(a->fold);
 		a->webhook = webhook;
 		cw_store_resend_soon(a->config.store);

@@ -42,7 +42,7 @@ struct cw_alerts_config {
 	const struct cw_clock *clock;
 	struct cw_store *store; /* borrowed until cw_alerts_free() */
 	struct cw_mutes *mutes; /* borrowed until cw_alerts_free(); NULL = no job is muted */
-	/* borrowed until cw_alerts_free(); alerts name a path in this directory */
+	/* Borrowed until cw_alerts_free(); alerts name a path in this directory. */
 	const char *state_dir;
 	cw_alerts_posted_fn on_posted;
 	cw_alerts_complete_fn complete; /* NULL = this node adds no documents */
@@ -62,17 +62,17 @@ const char *cw_alerts_suppressed_name(unsigned why);
 /* Counters of alerts since the start. */
 struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
-	/* confirmed incidents, once per id, also those without an alert */
+	/* Confirmed incidents, once per id, also those without an alert. */
 	uint64_t incidents[CW_CLASS__MAX];
 	uint64_t notices[CW_CLASS__MAX]; /* incidents reported as notices only */
 	uint64_t suppressed[CW_SUPPRESSED__MAX];
 	uint64_t postmortems; /* jobs that failed and left a post-mortem */
 	uint64_t unsynced;    /* alerts posted before their bundle was on disk */
-	/* alerts of other nodes that cw_alerts_learn() did not note, because of its limit */
+	/* Alerts of other nodes that cw_alerts_learn() did not note, because of its limit. */
 	uint64_t unlearned;
 	uint64_t folded; /* alerts that went out inside a folded alert */
 	uint64_t folds;  /* folded alerts */
-	/* alerts that wait for a folded alert, or are part of one under way */
+	/* Alerts that wait for a folded alert, or are part of one under way. */
 	uint32_t collected;
 };
 

@@ -96,7 +96,7 @@ static int on_watch(CURL *easy, curl_socket_t fd, int what, void *user, void *so
 			ev = NULL;
 		}
 	}
-	/* fails only for a socket that curl has forgotten */
+	/* Fails only for a socket that curl has forgotten. */
 	(void)curl_multi_assign(loop->multi, fd, ev);
 	return 0;
 }

@@ -149,7 +149,7 @@ static const char *reason_of(struct alert *a)
 		return NULL;
 	path = behind_scheme ? behind_scheme + 3 + strcspn(behind_scheme + 3, "/?#") : "";
 	mask_pieces(a->reason, path, "/?&=#");
-	/* mask the user and password in "https://user:password@host" */
+	/* Mask the user and password in "https://user:password@host". */
 	if (behind_scheme && memchr(behind_scheme + 3, '@', (size_t)(path - behind_scheme - 3)))
 		mask(a->reason, behind_scheme + 3, strcspn(behind_scheme + 3, "@"));
 	for (const struct curl_slist *h = w->headers; h; h = h->next)
@@ -425,7 +425,7 @@ static bool has_room(const struct cw_webhook *w, uint32_t uid)
 		count.own += a->uid == uid;
 		while (other && other->uid != a->uid)
 			other = other->next;
-		/* count a user once, at its last alert in the list */
+		/* Count a user once, at its last alert in the list. */
 		count.users += a->uid != uid && !other;
 	}
 	return count.own < (w->config.max_pending + 1) / 2 &&

@@ -41,7 +41,7 @@ struct host {
 	uint16_t port;
 	/* Address family if name is a numeric address; 0 = name is a host name. */
 	int family;
-	/* addresses for libcurl, such as "10.0.0.1,[fd00::1]" */
+	/* Addresses for libcurl, such as "10.0.0.1,[fd00::1]". */
 	char found[MAX_ADDRESSES * (INET6_ADDRSTRLEN + 3)];
 };
 

@@ -379,7 +379,7 @@ static void ease_syntax(char *text)
 static int slurp(const char *path, char **ret_text, struct cw_err *err)
 {
 	_cleanup_(freep) char *text =
-		/* large, and not zeroed, because most of it stays unused */
+		/* Large, and not zeroed, because most of it stays unused. */
 		malloc(CW_CONFIG_MAX_FILE_BYTES + 1);
 	FILE *f = fopen(path, "re");
 	size_t n;

@@ -44,11 +44,11 @@ struct cw_config {
 	char *control_socket;
 	char *control_group;
 	char *state_dir;
-	/* where to discover peers, "collwatch.example.org:7411"; "" = we use the list of peers */
+	/* Where to discover peers, "collwatch.example.org:7411"; "" = we use the list of peers. */
 	char *peers_from;
 	char *listen;        /* our own address; "" = no peers */
 	char *peer_key_file; /* "" = none */
-	/* all three set, or all three "" */
+	/* All three set, or all three "". */
 	char *peer_ca_file, *peer_cert_file, *peer_private_key_file;
 	char *webhook_url;        /* "" = none; in memory hidden from children */
 	char *notice_webhook_url; /* like webhook_url, but for notices */
@@ -83,7 +83,7 @@ enum cw_config_type {
 	CW_CONFIG_COUNT,    /* a number, "5" */
 	CW_CONFIG_LEVEL,    /* a log level: err, warn, … */
 	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
-	/* host name and port, "collwatch.example.org:7411"; not a numeric address */
+	/* Host name and port, "collwatch.example.org:7411"; not a numeric address. */
 	CW_CONFIG_HOST,
 	CW_CONFIG_URL,    /* begins with http:// or https:// */
 	CW_CONFIG_CHOICE, /* one of the words in `choices` */

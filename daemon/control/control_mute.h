@@ -13,7 +13,7 @@
 #include "daemon/control/status_doc.h"
 
 struct cw_mute_answer {
-	/* exit status of the command line: 0 = success, 1 = error, 3 = no such job */
+	/* Exit status of the command line: 0 = success, 1 = error, 3 = no such job. */
 	uint32_t code;
 	json_t *doc; /* a new reference if code is 0 */
 	char error[256];

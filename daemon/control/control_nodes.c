@@ -74,7 +74,7 @@ struct cw_control_nodes {
 	int64_t second_ns; /* start of the second in which we count the answers to other nodes */
 	unsigned answered;
 	unsigned n_pages;
-	/* uids of the callers that got these pages */
+	/* Uids of the callers that got these pages. */
 	uint32_t pages_of[CW_CONTROL_NODES_PAGES_PER_S];
 };
 
@@ -333,7 +333,7 @@ static bool make_plan(struct cw_control_nodes *n, const struct cw_caller *caller
 		verb++;
 	plan->verb = verb;
 	if (verb < CW_MERGE__MAX)
-		/* a static string, because verb may be freed before the query ends */
+		/* A static string, because verb may be freed before the query ends. */
 		plan->name = names[verb];
 	switch (verb) {
 	case CW_MERGE_COMMUNICATORS:
@@ -588,7 +588,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		return true;
 	}
 	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
-	/* log it, because the reply alone has no trace on this node */
+	/* Log it here, because otherwise only the reply to the other node mentions it. */
 	if (strcmp(ask->verb, "mute") == 0)
 		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,
 			   ask->json);

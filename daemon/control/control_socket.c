@@ -60,7 +60,7 @@ struct client {
 	 */
 	struct bufferevent *bev;
 	struct evbuffer *in;
-	/* fires when the client has sent bytes, or has been silent for too long */
+	/* Fires when the client has sent bytes, or has been silent for too long. */
 	struct event *readable;
 	struct timeval idle;
 	struct event *next_request; /* fires when the user's share allows the next request */
@@ -121,7 +121,8 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
 		/*
-		 * the call fails for more groups than fit, which no user has; treat it as no member
+		 * The call fails if the caller has more groups than fit. No user has so many, so
+		 * this is no member.
 		 */
 		return false;
 	for (size_t i = 0; i < len / sizeof(gid_t); i++)

@@ -40,7 +40,7 @@ struct request {
 	/* NULL = the request failed, and the answer is an error */
 	struct cw_stack_collection *collection;
 	char job[200]; /* label of the job */
-	/* names the parts that the answer lacks; "" = none */
+	/* Names the parts that the answer lacks; "" = none. */
 	char note[160];
 	uint32_t code;
 	char error[256];
@@ -166,7 +166,7 @@ struct search {
 	struct cw_job_id id;
 	bool is_led_here, is_hang;
 	char leader[64];
-	/* the job while we list its processes on this node; otherwise NULL */
+	/* The job while we list its processes on this node; otherwise NULL. */
 	const struct cw_election_job *part;
 	uint32_t node;
 };
@@ -397,7 +397,7 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 	bad |= json_object_set(doc, "evidence", evidence);
 	json_decref(evidence);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON)
-		/* we can omit it, because the stack trees have the same stacks */
+		/* We can omit it, because the stack trees have the same stacks. */
 		(void)json_object_del(doc, "evidence");
 	a->code = cw_json_int(doc, "seen", 0) > 0 ? CODE_OK : CODE_NO_DATA;
 	a->json = bad ? NULL : cw_json_write(doc, JSON_COMPACT);

@@ -60,7 +60,7 @@ void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, cons
 		       cw_stacks_fn fn, void *user);
 /* The node that leads the wanted job. */
 enum cw_stacks_request_place {
-	/* this node, or several jobs match, which cw_stacks_request() then reports */
+	/* This node, or several jobs match, which cw_stacks_request() then reports. */
 	CW_STACKS_HERE = 0,
 	CW_STACKS_LED_BY_PEER,
 	CW_STACKS_UNKNOWN,

@@ -103,7 +103,7 @@ json_t *cw_blocked_on(pid_t pid, pid_t tid)
 	if (fd < 0)
 		return NULL;
 	(void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, fd);
-	/* does not block, because the kernel has the path in memory */
+	/* Does not block, because the kernel has the path in memory. */
 	n = readlink(link, path, sizeof(path));
 	if (n <= 0)
 		return NULL;

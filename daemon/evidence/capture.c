@@ -71,7 +71,7 @@ struct cw_capture_job {
 	void *user;
 	int64_t deadline_ns;
 	struct event *timer;
-	/* index of the running part in steps[]; 0 also while the capture waits in the queue */
+	/* Index of the running part in steps[]; 0 also while the capture waits in the queue. */
 	unsigned step;
 	bool is_running, is_gone, is_stopped;
 	bool is_displaced; /* true if another user's capture got its place in the queue */
@@ -87,12 +87,12 @@ struct cw_capture {
 	struct cw_capture_config config;
 	struct cw_children *children;
 	struct event *pump;
-	/* running and waiting captures, in order of arrival */
+	/* Running and waiting captures, in order of arrival. */
 	struct cw_capture_job *first, **last;
 	struct cw_capture_stats stats;
 	uid_t started_uid;                /* user of the last capture that we started */
 	struct cw_kernel_threads *kernel; /* NULL = not available on this machine */
-	/* text of the last read, for the child that we fork next */
+	/* Text of the last read, for the child that we fork next. */
 	char *kernel_text;
 };
 

@@ -97,7 +97,7 @@ static void want_modules(const struct cw_stack_copy *copy, struct cw_stack_modul
 			continue;
 		cw_stack_modules_want(mods, t->pc);
 		if (t->result == CW_STACK_TAKEN)
-			/* register 30 is lr, the return address on aarch64 */
+			/* Register 30 is lr, the return address on aarch64. */
 			cw_stack_modules_want(mods, t->regs[30 % CW_STACK_MAX_REGS]);
 		for (; at + sizeof(word) <= t->stack_len; at += sizeof(word)) {
 			memcpy(&word, copy->stacks[i] + at, sizeof(word));

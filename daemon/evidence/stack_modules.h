@@ -21,10 +21,10 @@
 struct cw_mapped_memory;
 
 struct cw_stack_module {
-	/* from the start of the file's first mapping to the end of its last one */
+	/* From the start of the file's first mapping to the end of its last one. */
 	uint64_t start, end;
 	uint64_t exec_start, exec_end; /* range of the executable mapping; exec_end 0 = none */
-	/* end of the first mapping, which is part of its name in map_files */
+	/* End of the first mapping, which is part of its name in map_files. */
 	uint64_t first_end;
 	uint64_t dev, inode;
 	char *path; /* path of the file; "[vdso]" for the vdso */

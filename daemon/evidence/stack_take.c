@@ -125,7 +125,7 @@ int cw_stack_take_copy(pid_t pid, uid_t uid, struct cw_stack_copy **ret)
 		(void)cw_stack_take_free(copy);
 		return r;
 	}
-	/* we have no right to read the map; the hold will fail, too, with a clearer error */
+	/* We have no right to read the map; the hold will fail, too, with a clearer error. */
 	if (r < 0)
 		memory = NULL;
 	copy->memory = memory;
@@ -300,7 +300,7 @@ static int take_held(struct cw_stack_copy *copy, struct cw_stack_thread *t, uint
 	r = not_held_at(hold, now_ns());
 	if (r < 0)
 		return r;
-	/* count the full limit now, in case this process is killed */
+	/* Count the full limit now, in case this process is killed. */
 	copy->held_ns += hold->limit_ns;
 	if (ptrace(PTRACE_SEIZE, t->tid, NULL, NULL) < 0) {
 		t->error = errno;

@@ -54,7 +54,7 @@ struct cw_stack_thread {
 	int error;      /* errno, for CW_STACK_FAILED */
 	int64_t held_ns;
 	uint64_t pc, sp;
-	/* registers by their DWARF numbers; only for CW_STACK_TAKEN */
+	/* Registers by their DWARF numbers; only for CW_STACK_TAKEN. */
 	uint64_t regs[CW_STACK_MAX_REGS];
 	uint64_t stack_start; /* address of the first byte that we copied */
 	uint32_t stack_len;
@@ -73,7 +73,7 @@ struct cw_stack_copy {
 	uint32_t n_threads, n_total;
 	uint32_t next;     /* index of the thread to copy after the current one */
 	int64_t budget_ns; /* CW_STACK_HOLD_MS less the time that a killed taker needs to die */
-	/* sum over all threads; the last hold of a taker that died counts with its full limit */
+	/* Sum over all threads; the last hold of a taker that died counts with its full limit. */
 	int64_t held_ns;
 	struct cw_stack_thread threads[CW_STACK_MAX_THREADS];
 	/* The memory that we may copy, as we saw it at the start; NULL = none. */

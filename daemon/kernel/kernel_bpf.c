@@ -62,7 +62,7 @@ int cw_kernel_bpf_prepare(uint32_t *ret_pid_ns, struct cw_err *err)
 {
 	int r;
 
-	/* returns the previous function, which we do not need */
+	/* Returns the previous function, which we do not need. */
 	(void)libbpf_set_print(on_libbpf);
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return cw_err_set(err, errno, "the kernel shows no type information (BTF)");

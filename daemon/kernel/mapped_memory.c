@@ -34,7 +34,7 @@
  */
 #define MAX_DEVICES 64u
 #define PAGE 4096u
-/* bit of a pagemap entry: the page is swapped out */
+/* Bit of a pagemap entry: the page is swapped out. */
 #define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
 
 struct range {
@@ -53,7 +53,7 @@ struct cw_mapped_memory {
 	 * available.
 	 */
 	char *own_mounts, *root_mounts, *its_mounts;
-	/* devices of the kernel's memory files, which are in no mount; 0 = none */
+	/* Devices of the kernel's memory files, which are in no mount; 0 = none. */
 	uint64_t kernel_devs[2];
 	struct device devices[MAX_DEVICES];
 	unsigned n_devices;

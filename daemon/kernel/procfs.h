@@ -55,7 +55,7 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
 	"may be run but not read, or withdrawn (PR_SET_DUMPABLE)"
 
 struct cw_procfs_view {
-	/* descriptor of /proc/PID; it belongs to this process even if the pid is reused */
+	/* Descriptor of /proc/PID; it belongs to this process even if the pid is reused. */
 	int proc_fd;
 	uid_t uid;
 	uint64_t start_stack; /* address of the stack's start; it differs from program to program */
@@ -92,7 +92,7 @@ struct cw_procfs_ids {
 int cw_procfs_parse_ids(const char *text, struct cw_procfs_ids *ret);
 
 struct cw_procfs_syscall {
-	/* number of the system call; -1 = the thread is blocked outside of a system call */
+	/* Number of the system call; -1 = the thread is blocked outside of a system call. */
 	int64_t number;
 	uint64_t sp, pc;
 };

@@ -137,7 +137,7 @@ int cw_procstat_open(pid_t pid)
 	char path[32];
 	int fd;
 
-	/* cannot be cut: a pid has at most 11 characters */
+	/* Cannot be cut: a pid has at most 11 characters. */
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? (errno == ENOENT ? -ESRCH : -errno) : fd;

@@ -20,7 +20,7 @@ struct cw_procstat {
 	pid_t ppid;
 	/* User and system time of all threads. If we read a thread's file, only of this thread. */
 	uint64_t cpu_ticks;
-	/* user and system time of children that the process has waited for */
+	/* User and system time of children that the process has waited for. */
 	uint64_t child_cpu_ticks;
 	uint64_t start_ticks; /* start time, in ticks since boot */
 	uint32_t threads;
@@ -28,7 +28,7 @@ struct cw_procstat {
 	 * True if the kernel showed us the fields that it hides from most users, such as exit_code.
 	 */
 	bool is_permitted;
-	/* address of the stack's start, different for each program; 0 = the kernel hides it */
+	/* Address of the stack's start, different for each program; 0 = the kernel hides it. */
 	uint64_t start_stack;
 	int exit_code; /* exit status of a zombie, in the encoding of wait(2) */
 };

@@ -38,7 +38,7 @@ enum value_type {
 	VALUE_CLASSES,      /* an array of uint64_t, with one sample per verdict class */
 	VALUE_KINDS,        /* an array of struct cw_op_sums, with one sample per kind of op */
 	VALUE_KIND_SECONDS, /* like VALUE_KINDS, but the field is in nanoseconds */
-	/* a struct cw_op_sized: one sample for each kind and size that has calls */
+	/* A struct cw_op_sized: one sample for each kind and size that has calls. */
 	VALUE_SIZED,
 	VALUE_SIZED_CALLS,  /* like VALUE_SIZED, but the histogram of the calls */
 	VALUE_SIZED_DEVICE, /* like VALUE_SIZED, but the histogram of the device's time */

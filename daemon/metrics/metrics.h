@@ -76,7 +76,7 @@ struct cw_metrics_parts {
 
 /* The values of all metrics at one moment. */
 struct cw_metrics {
-	/* borrowed; it has the names for node.findings_total */
+	/* Borrowed; it has the names for node.findings_total. */
 	const struct cw_extension *extension;
 	double start_time_s, cpu_s, held_up_max_s;
 	uint64_t rss_bytes, fds;

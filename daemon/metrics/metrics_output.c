@@ -162,7 +162,7 @@ static int open_file(struct cw_metrics_output *o, struct cw_err *err)
 	o->timer = event_new(o->config.base, -1, EV_PERSIST, on_timer, o);
 	if (!o->timer || event_add(o->timer, &period) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
-	/* write the file now, not only after the first interval */
+	/* Write the file now, not only after the first interval. */
 	event_active(o->timer, EV_TIMEOUT, 0);
 	return 0;
 }

@@ -21,7 +21,7 @@ struct cw_metrics_output_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *socket_path; /* "" = no socket; its mode is 0660 */
-	/* group of the socket; "" or an unknown group = the daemon's own */
+	/* Group of the socket; "" or an unknown group = the daemon's own. */
 	const char *group;
 	const char *file_path; /* "" = no file */
 	void (*collect)(struct cw_metrics *ret, void *user);

@@ -16,12 +16,12 @@ struct cw_digest_rounds {
 	uint64_t epoch;
 	cw_node_digest_fn on_digest;
 	void *user;
-	/* ranks that never called NCCL; borrowed; NULL = none */
+	/* Ranks that never called NCCL; borrowed; NULL = none. */
 	const struct cw_unregistered_ranks *unregistered;
-	/* rank processes without a place; borrowed; NULL = none */
+	/* Rank processes without a place; borrowed; NULL = none. */
 	const struct cw_untracked *untracked;
 	uint64_t round; /* number of rounds begun */
-	/* number of digests made since the start */
+	/* Number of digests made since the start. */
 	uint64_t number;
 	int64_t held_ns; /* total time that the daemon did not run: now_ns minus its awake clock */
 };

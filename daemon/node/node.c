@@ -75,7 +75,7 @@
 
 struct cw_node {
 	struct cw_node_config config;
-	/* path of the socket, which we remove at exit; NULL = the socket is not ours */
+	/* Path of the socket, which we remove at exit; NULL = the socket is not ours. */
 	char *socket_path;
 	char *node_name;
 	struct cw_conn_closer *closer; /* closes agents' connections */
@@ -83,7 +83,7 @@ struct cw_node {
 	struct cw_registrar *registrar;
 	struct cw_python_requests *python;
 	struct cw_process *table;
-	/* process with which the next tick continues; NULL = the first one */
+	/* Process with which the next tick continues; NULL = the first one. */
 	struct cw_process *next_look;
 	struct event *tick, *urgent;
 	struct cw_digest_rounds rounds;
@@ -468,7 +468,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 		}
 		if (p->end_event && event_add(p->end_event, &retry) == 0)
 			return;
-		/* out of memory: we know only that the process has gone */
+		/* Out of memory: we know only that the process has gone. */
 		end.liveness = CW_LIVE_GONE;
 	}
 	end_process(node, p, &end);

@@ -48,12 +48,12 @@ struct cw_node_config {
 	uint32_t sample_ms;                   /* interval of samples, usually 250 */
 	uint32_t digest_ms;                   /* interval of digests, usually 1000 */
 	uint32_t max_processes, max_processes_per_uid;
-	/* true if the service manager stores descriptors for us (daemon/process/fdstore.h) */
+	/* True if the service manager stores descriptors for us (daemon/process/fdstore.h). */
 	bool keeps_descriptors;
 	/* Entries that the service manager has stored. The node owns them, also on failure. */
 	struct cw_fdstore_entry *fdstore;
 	size_t n_fdstore;
-	/* borrowed for the node's life; NULL = no facts from BPF */
+	/* Borrowed for the node's life; NULL = no facts from BPF. */
 	struct cw_kernel_events *kernel;
 	/*
 	 * Returns true if the job's leader has an open incident for it. NULL = the node never knows
@@ -183,9 +183,9 @@ struct cw_node_stats {
 	uint32_t processes, connected, dead;
 	uint32_t waiting; /* agents whose hello waits for its check */
 	uint64_t registered_total, refused_total, bad_messages_total, record_errors_total;
-	/* connections closed without an answer, after which the agent tries again */
+	/* Connections closed without an answer, after which the agent tries again. */
 	uint64_t deferred_total;
-	/* agents that a probe child did not check, so that we repeat the check */
+	/* Agents that a probe child did not check, so that we repeat the check. */
 	uint64_t probes_repeated_total;
 	uint64_t scans_cut_total; /* host activity scans cut short at CW_HOST_ACTIVITY_MAX_FILES */
 	uint64_t digests_total, samples_total;

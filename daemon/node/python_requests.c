@@ -16,7 +16,7 @@
 
 struct request {
 	struct cw_python_requests *reqs;
-	/* only for comparison, never dereferenced; NULL = its agent has disconnected */
+	/* Only for comparison, never dereferenced; NULL = its agent has disconnected. */
 	const struct cw_process *process;
 	uint64_t id;
 	cw_node_python_fn fn;

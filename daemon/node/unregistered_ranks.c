@@ -189,7 +189,7 @@ static void take_found(struct search *search, const struct cw_unregistered_scan_
 		return;
 	search->ranks[search->n_ranks] = rank_new(found, now_ns);
 	if (!search->ranks[search->n_ranks])
-		/* the process has ended, or memory ran out and the next scan will find it */
+		/* The process has ended, or memory ran out and the next scan will find it. */
 		return;
 	search->ranks[search->n_ranks++]->is_current = true;
 	log_info("job=%s: rank %d is here, pid %d, and has not called NCCL", search->query.label,

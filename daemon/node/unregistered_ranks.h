@@ -43,7 +43,7 @@ struct cw_unregistered_ranks_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *socket_path; /* path of our agent socket; borrowed */
-	/* the node's processes: if a process registers, we drop it from its search */
+	/* The node's processes: if a process registers, we drop it from its search. */
 	struct cw_process *const *table;
 };
 

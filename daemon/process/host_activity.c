@@ -33,7 +33,7 @@
  */
 static const struct {
 	const char *prefix, *reason;
-	/* true if the thread wakes the program's threads when the device has finished */
+	/* True if the thread wakes the program's threads when the device has finished. */
 	bool wakes;
 } helper_threads[] = {
 	{ "collwatch", "our own: beats every second" },
@@ -96,7 +96,7 @@ static bool is_work(uint64_t ticks, int64_t dt_ns)
 
 struct scan {
 	uint64_t ticks, io_bytes; /* CPU ticks and bytes since the last scan */
-	/* a descendant is in uninterruptible sleep, but runs now and then */
+	/* A descendant is in uninterruptible sleep, but runs now and then. */
 	bool is_waiting;
 };
 
@@ -644,7 +644,7 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	struct runners runners;
 
 	if (cw_host_wait_is_closed(wait))
-		/* start again: the checks below must find the deadlock anew */
+		/* Start again: the checks below must find the deadlock anew. */
 		wait = CW_HOST_WAIT_UNKNOWN;
 	cw_lock_wait_note(&h->lock, lock, now_ns);
 	has_lock = h->lock.on.address;

@@ -75,7 +75,7 @@ struct cw_host_activity_table {
 };
 
 struct cw_host_activity {
-	/* time of the last host activity; at the first step, the time of this step */
+	/* Time of the last host activity; at the first step, the time of this step. */
 	int64_t host_activity_ns;
 	/*
 	 * Kind of the last activity, a static text: "cpu", "io", "child", "storage"; "" = none yet.
@@ -87,10 +87,10 @@ struct cw_host_activity {
 	 * used the CPU, so this may be a window old.
 	 */
 	int64_t cpu_change_ns;
-	/* true if the main thread was in uninterruptible sleep at the last step */
+	/* True if the main thread was in uninterruptible sleep at the last step. */
 	bool is_d_state;
 	bool is_child_busy; /* true if a descendant was active in the last window */
-	/* true if a cgroup of the process is frozen; we read this after a quiet window */
+	/* True if a cgroup of the process is frozen; we read this after a quiet window. */
 	bool is_frozen;
 	unsigned host_wait; /* enum cw_host_wait of the first thread, read after a quiet window */
 	struct cw_lock_wait lock; /* the lock that the first thread waits for, with host_wait */
@@ -104,7 +104,7 @@ struct cw_host_activity {
 	 * used them.
 	 */
 	uint64_t quiet_ticks;
-	/* ticks that threads other than helpers used, according to those scans */
+	/* Ticks that threads other than helpers used, according to those scans. */
 	uint64_t busy_ticks;
 	uint64_t cut; /* number of scans that stopped at CW_HOST_ACTIVITY_MAX_FILES */
 	struct cw_host_activity_table threads, family;
@@ -143,7 +143,7 @@ struct cw_host_activity_process {
 	size_t n_waits;
 	pid_t own_pid; /* pid of the process in its own pid namespace; 0 = it is the same as pid */
 	struct cw_host_interpreter interpreter;
-	/* record in which the agent counts its own I/O; borrowed; NULL = the agent does no I/O */
+	/* Record in which the agent counts its own I/O; borrowed; NULL = the agent does no I/O. */
 	const struct cw_record *record;
 };
 

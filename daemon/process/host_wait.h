@@ -37,7 +37,7 @@ struct cw_host_interpreter {
  * again. At each timeout it asks the owner to release the lock.
  */
 struct cw_host_lock {
-	/* address of the mutex's futex word, or of the interpreter's lock; 0 = no lock */
+	/* Address of the mutex's futex word, or of the interpreter's lock; 0 = no lock. */
 	uint64_t address;
 	/* True for a mutex with priority inheritance, whose word has the owner for the kernel. */
 	bool is_inherited;

@@ -197,7 +197,7 @@ struct cw_job_id cw_process_job_id(const struct cw_process *p)
 {
 	struct cw_job_id job = { .key = p->job_key, .uid = p->uid };
 
-	/* cannot be cut: both have the same size */
+	/* Cannot be cut: both have the same size. */
 	(void)snprintf(job.label, sizeof(job.label), "%s", p->label);
 	return job;
 }
@@ -255,7 +255,7 @@ void cw_process_take_record(struct cw_process *p, struct cw_process *from)
 	p->record = steal_ptr(&from->record);
 	p->record_dev = from->record_dev;
 	p->record_ino = from->record_ino;
-	/* only the positions in the record start again; the totals stay */
+	/* Start again at the beginning of the new record; the totals stay. */
 	p->ops.op_cursor = p->ops.time_cursor = 0;
 	cw_sampler_init(&p->sampler);
 	p->job_key = (struct cw_job_key){ 0 }; /* the new record may have another label */
@@ -363,7 +363,7 @@ static void note_hold(struct cw_process *p)
 		if (cw_cgroup_frozen(p->proc_fd, p->cause.group, sizeof(p->cause.group)))
 			p->cause.facts.cause_kind = CW_CAUSE_FROZEN;
 	} else if (p->liveness == CW_LIVE_TRACED) {
-		/* if there is no tracer now, the cause stays unknown */
+		/* If there is no tracer now, the cause stays unknown. */
 		(void)cw_tracer_find(p->proc_fd, &p->cause);
 	} else if (p->liveness == CW_LIVE_STOPPED && !note_own_stop(p) &&
 		   cw_kernel_events_read(p->kernel, cw_process_pid(p), &facts) == 0) {

@@ -50,10 +50,10 @@ struct cw_process {
 	struct cw_process_key key;
 	uid_t uid;
 	gid_t gid;
-	/* descriptors of the living process; -1 = it has ended, and we know how */
+	/* Descriptors of the living process; -1 = it has ended, and we know how. */
 	int pidfd, proc_fd;
 	bool stat_permitted;
-	/* pidfd of the parent at registration; -1 = none, or the parent has ended */
+	/* Pidfd of the parent at registration; -1 = none, or the parent has ended. */
 	int launcher_pidfd;
 	int64_t launcher_gone_ns;
 	char command[CW_PROCESS_COMMAND_BYTES];
@@ -87,7 +87,7 @@ struct cw_process {
 	unsigned end_attempts;
 
 	char label[CW_JOB_LABEL_BYTES];
-	/* key of its job, from uid and label; unset = the label is not known yet */
+	/* Key of its job, from uid and label; unset = the label is not known yet. */
 	struct cw_job_key job_key;
 
 	uint32_t liveness; /* enum cw_liveness */
@@ -118,7 +118,7 @@ struct cw_process {
 
 	uint64_t digest_round; /* last round of digests that included it */
 	bool is_urgent_seen;   /* true if we have marked all processes of its job as is_wanted */
-	/* true if the process had an event that must be in a digest at once */
+	/* True if the process had an event that must be in a digest at once. */
 	bool is_urgent;
 	UT_hash_handle hh;
 };

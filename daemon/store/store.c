@@ -78,7 +78,7 @@ struct cw_store {
 	struct cw_sent_ids *sent;
 	/* Position in the index at which the next check for unseen bundles continues. */
 	unsigned looked_at;
-	/* user of the bundle that cw_store_next_unsent() returned last */
+	/* User of the bundle that cw_store_next_unsent() returned last. */
 	int64_t resent_uid;
 	uint64_t lost, removed, refused; /* see struct cw_store_stats */
 };
@@ -160,7 +160,7 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 	set_text(&e->class, json_object_get(incident, "class"));
 	set_text(&e->summary, json_object_get(incident, "summary"));
 	json_decref(e->hosts);
-	/* if memory runs out, the hosts are unknown */
+	/* If memory runs out, the hosts are unknown. */
 	e->hosts = cw_incident_filter_hosts(incident);
 	if (time)
 		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
@@ -188,8 +188,8 @@ static void load_bundle(struct cw_store *store, const char *id)
 	e = entry_find(store, id);
 	if (e && e->is_held)
 		/*
-		 * the bundle was put while there was no directory, so it is newer than the one on
-		 * disk
+		 * The bundle was put while there was no directory, so it is newer than the one on
+		 * disk.
 		 */
 		return;
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
@@ -673,7 +673,7 @@ bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, voi
 			continue;
 		r = close_unseen(store, e);
 		if (r < 0) {
-			/* the disk does not accept it: wait for CW_STORE_UNSEEN_NS again */
+			/* The disk does not accept it: wait for CW_STORE_UNSEEN_NS again. */
 			e->unseen_ns = 0;
 			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
 			return false;

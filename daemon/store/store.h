@@ -66,7 +66,7 @@ struct cw_store_stats {
 void cw_store_stats(struct cw_store *store, struct cw_store_stats *ret);
 
 struct cw_store_query {
-	/* true = bundles of all users, and those without a user; false = only those of uid */
+	/* True = bundles of all users, and those without a user; false = only those of uid. */
 	bool is_of_all;
 	uint32_t uid;
 	struct cw_incident_filter filter;

@@ -75,7 +75,7 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id)
 {
 	uint64_t bytes = 0;
 
-	/* cannot fail: add_size() counts an unreadable file as 0 */
+	/* Cannot fail: add_size() counts an unreadable file as 0. */
 	(void)each_file(dir_fd, id, add_size, &bytes);
 	return bytes;
 }

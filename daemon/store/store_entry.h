@@ -16,12 +16,12 @@ struct cw_store_entry {
 	char id[CW_INCIDENT_ID_MAX + 1]; /* key of the table */
 	char time[32];
 	char *job, *class, *summary;
-	/* hosts of the incident's culprits (report/incident_filter.h); NULL = unknown */
+	/* Hosts of the incident's culprits (report/incident_filter.h); NULL = unknown. */
 	json_t *hosts;
 	int64_t uid;     /* user that owns the job; -1 = unknown */
 	int64_t wall_ns; /* time of the last put, by the store's clock */
 	uint64_t bytes;
-	/* monotonic time at which cw_store_next_unsent() last returned it; 0 = never */
+	/* Monotonic time at which cw_store_next_unsent() last returned it; 0 = never. */
 	int64_t resent_ns;
 	bool is_held;                      /* true if the bundle is only in memory */
 	char closed_as[16];                /* field of the incident; "" = the incident is open */
