@@ -233,8 +233,8 @@ static void on_watchdog(evutil_socket_t fd, short what, void *user)
 
 /*
  * Raises the soft limit of descriptors. A rank takes up to six of them (CW_NODE_PROCESS_FDS), and
- * one user gets half of the places. With the usual soft limit of 1,024, a user could not have 100
- * ranks.
+ * one user may have half of all ranks. With the usual soft limit of 1,024, a user could not have
+ * 100 ranks.
  */
 static void raise_descriptor_limit(void)
 {

@@ -325,8 +325,8 @@ static bool has_ended(const struct cw_agent_probe *probe)
 }
 
 /*
- * Stops waiting for the child, and frees its place for another child. The event stays, and fires
- * when the child ends.
+ * Stops waiting for the child, so that another child can start. The event stays, and fires when the
+ * child ends.
  */
 static void abandon(struct cw_agent_probe *probe)
 {

@@ -16,7 +16,7 @@ struct cw_agent_queue_user {
 	UT_hash_handle hh;
 	uid_t uid;
 	struct cw_queue_position *line;
-	unsigned taken; /* number of places that this user's batches occupy */
+	unsigned taken; /* number of this user's batches at work */
 	bool is_slow;
 	/* Neighbours in the ring, while the user's queue is not empty. */
 	struct cw_agent_queue_user *prev, *next;
@@ -164,7 +164,7 @@ unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_posit
 {
 	struct cw_agent_queue_user *u;
 
-	/* Serve users without a place first. */
+	/* Serve users without a batch at work first. */
 	DL_FOREACH (queue->ring, u)
 		if (!u->taken && has_place(queue, u))
 			return take_from(queue, u, ret, max);

@@ -6,7 +6,7 @@
  * checks together.
  *
  * A user is slow if we had to kill a child that checked its hellos. All slow users together get
- * only a few places. They cannot keep other users from a place.
+ * only a few batches at the same time. They cannot keep other users from a batch.
  *
  * Loop thread only; does no input or output.
  */
@@ -54,12 +54,15 @@ void cw_agent_queue_leave(struct cw_agent_queue *queue, struct cw_queue_position
 
 /*
  * Chooses the next user, and removes at most max positions from the head of its queue. These
- * positions are one batch, which occupies one place until cw_agent_queue_done(). Returns their
- * number. 0 = no user waits, or each waiting user is at a limit.
+ * positions are one batch, which counts against the limits until cw_agent_queue_done(). Returns
+ * their number. 0 = no user waits, or each waiting user is at a limit.
  */
 unsigned cw_agent_queue_take(struct cw_agent_queue *queue, struct cw_queue_position **ret,
 			     unsigned max);
-/* Ends a batch of uid and frees its place. was_slow: we had to kill the batch's child. */
+/*
+ * Ends a batch of uid, so that it no longer counts against the limits. was_slow: we had to kill the
+ * batch's child.
+ */
 void cw_agent_queue_done(struct cw_agent_queue *queue, uid_t uid, bool was_slow);
 
 /* Returns the number of queued hellos. */

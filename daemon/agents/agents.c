@@ -4,10 +4,10 @@
  * memory or time. Then come the messages, and the end of the connection.
  *
  * A process needs one connection. If it makes another before it has sent a hello, we close the
- * older one. A stranger is a connection that we have not admitted yet. If all places are taken, we
- * find the user with the most strangers, and close this user's youngest stranger. A newcomer counts
- * too, so if its own user has the most, we close the newcomer. A flood therefore displaces only
- * itself.
+ * older one. A stranger is a connection that we have not admitted yet. At the limit of connections,
+ * we find the user with the most strangers, and close this user's youngest stranger. A newcomer
+ * counts too, so if its own user has the most, we close the newcomer. A flood therefore displaces
+ * only itself.
  *
  * A connection may be closed from within its own callback. We therefore free it only when no
  * callback of ours is on the stack.

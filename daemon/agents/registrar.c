@@ -27,13 +27,13 @@
  */
 #define PROBE_TIMEOUT_MS 1500
 /*
- * Maximum number of children of one user while other users wait. If both of them hang, six places
- * are left.
+ * Maximum number of children of one user while other users wait. If both of them hang, six more
+ * children can still start.
  */
 #define MAX_PROBES_PER_USER 2
 /*
- * Maximum number of children of one user while no other user waits. A new user then still finds two
- * places.
+ * Maximum number of children of one user while no other user waits. For a new user, two children
+ * can still start.
  */
 #define MAX_PROBES_ALONE (CW_PROBE_MAX - 2)
 /*
@@ -172,8 +172,8 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 }
 
 /*
- * Puts the process into the table. Returns 0, -EDQUOT (no place), or another -errno for a reason
- * that will pass.
+ * Puts the process into the table. Returns 0 or -errno. -EDQUOT: the table has no place for it.
+ * Other values are reasons that will pass.
  */
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {

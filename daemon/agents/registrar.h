@@ -27,7 +27,7 @@ struct cw_registrar;
 struct event_base;
 
 /*
- * The reason that we send to an agent if there is no place for its process. The agent retries
+ * The reason that we send to an agent if the table has no place for its process. The agent retries
  * later.
  */
 #define CW_OVER_QUOTA                                                                              \
@@ -54,7 +54,9 @@ struct cw_registrar_config {
 	 * it knows about the process.
 	 */
 	void (*on_other_user)(struct cw_process *p, void *user);
-	/* Called when there is no place for the process. We free it after this call. */
+	/*
+	 * Called when the table has no place for the process. We free the process after this call.
+	 */
 	void (*on_over_quota)(struct cw_process *p, void *user);
 	/* Called when a known process has a new connection. We have already closed the old one. */
 	void (*on_returned)(struct cw_process *p, void *user);

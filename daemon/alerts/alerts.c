@@ -332,10 +332,10 @@ static int post(struct cw_alerts *a, uint32_t uid, const char *const *ids, size_
 }
 
 /*
- * Makes room for one more message of uid. On a slow disk, a sync takes two seconds per bundle.
- * Meanwhile the messages of one user must not take all places. If another user's message has to
- * give up its place, we treat it like one that the server refused. This happens when its bundle is
- * synced, not inside this call.
+ * Makes room for one more message of uid in the list. On a slow disk, a sync takes two seconds per
+ * bundle. During that time the messages of one user must not fill the list. If another user's
+ * message has to leave, we treat it like one that the server refused. This happens when its bundle
+ * is synced, not inside this call.
  */
 static bool make_room(const struct cw_alerts *a, uint32_t uid)
 {
@@ -428,8 +428,8 @@ static void on_over_posted(uint32_t uid, const char *key, bool delivered, long s
 }
 
 /*
- * Posts the notice of an ended incident, once per id. Returns false if this is not possible now;
- * the spool then tries again.
+ * Posts the notice of an ended incident, once per id. Returns false if this is not possible now.
+ * cw_alerts_resend() then tries again.
  */
 static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
@@ -467,7 +467,7 @@ static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
-		(void)post_over(a, &due, doc); /* if this fails, the spool tries again */
+		(void)post_over(a, &due, doc); /* if this fails, cw_alerts_resend() tries again */
 		cw_alert_fold_refund(a->fold, uid);
 		*ret_is_withdrawn = true;
 	} else if (doc && !cw_incident_doc_is_notice(doc)) {
@@ -659,8 +659,8 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 }
 
 /*
- * True if a collected incident is over. We then take it out of the folded alert, and the spool
- * sends its notice.
+ * True if a collected incident is over. We then take it out of the folded alert, and
+ * cw_alerts_resend() sends its notice.
  */
 static bool is_over(uint32_t uid, const char *id, void *user)
 {
@@ -824,7 +824,7 @@ int cw_alerts_reload(struct cw_alerts *a, const struct cw_config *old, const str
 		drop_outgoing(a, false);
 		add_webhook_stats(&a->past, a->webhook);
 		cw_webhook_free(a->webhook);
-		/* Incidents and the spool will ask about each alert again. */
+		/* Incidents and cw_alerts_resend() will ask about each alert again. */
 		cw_alert_fold_clear(a->fold);
 		a->webhook = webhook;
 		cw_store_resend_soon(a->config.store);

@@ -22,10 +22,10 @@
 
 /*
  * One multi handle and its events. kept_fd is a spare descriptor. If the process runs out of
- * descriptors, we close it, and a transfer can use its place.
+ * descriptors, we close kept_fd, so that a transfer can open one.
  */
 struct cw_curl_loop {
-	int kept_fd; /* -1 = closed, because a transfer needs the place */
+	int kept_fd; /* -1 = closed, because a transfer needs the descriptor */
 	struct event_base *base;
 	CURLM *multi;
 	struct event *timer;

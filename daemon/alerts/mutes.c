@@ -75,8 +75,8 @@ static struct mute *find(const struct cw_mutes *m, const char *node, uint32_t ui
 }
 
 /*
- * Makes room for one more mute of uid. Returns false if all places are taken and the quotas protect
- * all of them.
+ * Makes room for one more mute of uid. Returns false if the number of mutes is at its limit and the
+ * quotas protect all of them.
  */
 static bool make_room(struct cw_mutes *m, uint32_t uid)
 {
@@ -112,7 +112,7 @@ static int add(struct cw_mutes *m, const char *node, uint32_t uid, const char *l
 	unsigned same = 0;
 	struct mute *mute;
 
-	/* Limit each other node, so that its reports cannot take the places of the rest. */
+	/* Limit each other node, so that its reports cannot use up the limit of all mutes. */
 	DL_FOREACH (m->list, mute) {
 		if (node)
 			same += mute->node && !strcmp(mute->node, node);

@@ -411,7 +411,7 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 
 /*
  * True if uid may post another alert. While the server is slow or away, the alerts of one user must
- * not take all places.
+ * not use up max_pending.
  */
 static bool has_room(const struct cw_webhook *w, uint32_t uid)
 {

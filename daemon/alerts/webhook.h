@@ -53,7 +53,7 @@ typedef void (*cw_webhook_fn)(uint32_t uid, const char *id, bool delivered, long
 
 /*
  * Posts an alert. Copies id and json. Returns 0, -ENOMEM or -EAGAIN; after 0 the loop calls fn
- * once. -EAGAIN: too many alerts are pending, or half of the places belong to this user already.
+ * once. -EAGAIN: max_pending alerts are pending, or this user has half as many.
  */
 int cw_webhook_post(struct cw_webhook *w, uint32_t uid, const char *id, const char *json,
 		    cw_webhook_fn fn, void *user);

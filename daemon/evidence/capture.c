@@ -42,7 +42,7 @@
 #define MAX_JSON_BYTES (384u << 10) /* must fit into a message (CW_MSG_MAX_STRING) */
 /* Time limit of a brief capture, which is one of many. It then ends with the parts that it has. */
 #define BRIEF_RUN_MS 8000u
-/* Maximum number of places of the queue for brief captures. A quarter is left for the others. */
+/* Maximum number of brief captures in the queue. A quarter of the queue is left for the others. */
 #define BRIEF_QUEUE_SHARE(max) ((max) - (max) / 4)
 /* Maximum size of the proc part: 256 threads of about 180 bytes, and some kernel stacks. */
 #define MAX_PROC_OUTPUT (96u << 10)

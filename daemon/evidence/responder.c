@@ -161,8 +161,8 @@ static void refuse_evidence(struct pending *p, const struct cw_msg_evidence_targ
 }
 
 /*
- * True if the peer may have one more open request. Peers share the places by quotas, so that one
- * peer does not take all.
+ * True if the peer may have one more open request. Peers share the limit by quotas, so that one
+ * peer does not use it up.
  */
 static bool has_quota(const struct cw_responder *r, const char *from)
 {

@@ -18,8 +18,8 @@ struct cw_responder;
 
 /*
  * Limits of evidence requests: open requests, targets per request, and the deadline of a request.
- * We refuse requests beyond the first limit. Only peers below their quota may use the last eighth
- * of the places (identity/quota.h).
+ * We refuse requests beyond the first limit. Only peers below their quota may use its last eighth
+ * (identity/quota.h).
  */
 #define CW_RESPONDER_MAX_PENDING 64u
 #define CW_RESPONDER_MAX_TARGETS 64u

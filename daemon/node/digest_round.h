@@ -18,7 +18,10 @@ struct cw_digest_rounds {
 	void *user;
 	/* Ranks that never called NCCL; borrowed; NULL = none. */
 	const struct cw_unregistered_ranks *unregistered;
-	/* Rank processes without a place; borrowed; NULL = none. */
+	/*
+	 * Rank processes that we do not watch, because the table has no place; borrowed;
+	 * NULL = none.
+	 */
 	const struct cw_untracked *untracked;
 	uint64_t round; /* number of rounds begun */
 	/* Number of digests made since the start. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user can have as many ranks that wait for mutexes as the user has places. For each of them a
+ * A user may have many ranks that wait for mutexes, as many as its quota allows. For each of them a
  * fork of the daemon would copy the daemon's page tables. So the fork server makes the child. When
  * the daemon has the child's pidfd and can kill it, it sends the question. The child answers with
  * the owner, or exits without an answer.

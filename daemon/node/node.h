@@ -174,7 +174,7 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
 const struct cw_job_tensor_stats *cw_node_tensor_stats(const struct cw_node *node);
 
 /*
- * Returns the rank processes that have no place on this node, so that we do not watch them.
+ * Returns the rank processes that we do not watch, because the table has no place for them.
  * Borrowed.
  */
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
@@ -197,10 +197,13 @@ struct cw_node_stats {
 	/* Processes that passed NaN or infinity to an op, counted once each. */
 	uint64_t nonfinite_inputs_total;
 	uint64_t findings_total[CW_EXTENSION_KINDS]; /* findings on tensor summaries, by kind */
-	uint32_t restored;         /* processes restored from the fdstore at start */
-	uint64_t displaced_total;  /* living processes whose place went to another user's process */
-	uint64_t postponed_total;  /* readings deferred because the user's budget was spent */
-	uint64_t over_quota_total; /* registrations refused because all places were taken */
-	uint32_t untracked;        /* rank processes that have no place now */
+	uint32_t restored; /* processes restored from the fdstore at start */
+	/* living processes that had to give their place in the table to another user's */
+	uint64_t displaced_total;
+	uint64_t postponed_total; /* readings deferred because the user's budget was spent */
+	/* registrations refused because the table has no place for the process */
+	uint64_t over_quota_total;
+	/* rank processes that we do not watch now, because the table has no place */
+	uint32_t untracked;
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

@@ -209,23 +209,26 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks);
 /* True if a living process of the table has this pid. */
 bool cw_processes_has_living(struct cw_process *table, pid_t pid);
-/* The number of places in the table, and the processes that keep their place. */
+/*
+ * The limits of the table, and the processes that stay in it at a limit. We say that a process has
+ * a place if it is in the table.
+ */
 struct cw_process_quota {
 	uint32_t max, max_per_uid;
 	/*
-	 * Returns true if p's job has an open incident; p then keeps its place. NULL = no job has
-	 * one.
+	 * Returns true if p's job has an open incident; p then stays in the table. NULL = no job
+	 * has one.
 	 */
 	bool (*has_incident)(const struct cw_process *p, void *user);
 	void *user;
 };
 
 /*
- * Chooses the process that must give its place to a new process of uid, by the quotas of
+ * Chooses the process that must leave the table for a new process of uid, by the quotas of
  * identity/quota.h. Of the chosen user's processes, the one that has been dead for longest goes
  * first. If none is dead, the youngest goes. A user at a limit may replace a dead process of its
- * own. Returns 0 or -errno. *ret: the process; NULL = there is a free place. -EDQUOT: there is no
- * place for uid. -ENOMEM: out of memory.
+ * own. Returns 0 or -errno. *ret: the process; NULL = the table has room. -EDQUOT: there is no room
+ * for uid. -ENOMEM: out of memory.
  */
 int cw_processes_make_room(struct cw_process *table, uid_t uid,
 			   const struct cw_process_quota *quota, struct cw_process **ret);
