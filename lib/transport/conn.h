@@ -41,7 +41,7 @@ struct cw_conn {
 	/* The candidate that we dialed; NULL = discovery.c did not dial. */
 	struct cw_candidate *candidate;
 	bool is_identified; /* the other side has sent its name */
-	bool is_replaced;   /* another connection to the same peer replaces this one */
+	bool is_replaced;   /* a new connection to the same peer replaces this one */
 };
 
 /* The TCP backend: all connections, the links to all peers, and the sources of new connections. */
@@ -90,7 +90,7 @@ void cw_conn_log_refusal(const char *name, uint64_t n, const char *why);
  * Returns NULL if out of memory; the caller then still owns fd.
  */
 struct cw_conn *cw_conn_new(struct cw_tcp *tcp, int fd, uint32_t peer);
-/* Removes the connection from all lists and links, and frees it. */
+/* Closes the connection, removes it from all lists and links, and frees it. */
 void cw_conn_close(struct cw_conn *c);
 /*
  * Dials an address. peer: the expected peer; CW_NO_PEER = we dial a candidate (discovery.c) and

@@ -22,7 +22,7 @@ struct cw_tcp;
 /* Maximum number of addresses per host name. We dial them one after the other. */
 #define CW_LINK_MAX_ADDRESSES 4u
 
-struct cw_link { /* one per peer */
+struct cw_link { /* What we know about reaching one peer. */
 	struct cw_address address;
 	struct sockaddr_storage addresses[CW_LINK_MAX_ADDRESSES];
 	unsigned n_addresses, next_address;

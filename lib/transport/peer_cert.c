@@ -82,7 +82,7 @@ static int check_file(const char *path, struct cw_err *err)
 	FILE *f = open_file(path, false, &r, err);
 
 	if (f)
-		(void)fclose(f); /* nothing was written */
+		(void)fclose(f); /* cannot fail: we wrote nothing */
 	return f ? 0 : r;
 }
 

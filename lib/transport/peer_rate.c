@@ -34,7 +34,8 @@ struct peer {
 	char name[CW_NODE_NAME_MAX + 1];
 	struct bucket {
 		double left;
-		int64_t at_ns, said_ns; /* 0 = never */
+		/* Monotonic times of the last refill and of the last log line; 0 = never. */
+		int64_t at_ns, said_ns;
 	} of[CW_PEER_ASK__MAX];
 };
 

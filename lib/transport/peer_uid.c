@@ -60,6 +60,6 @@ int cw_peer_uid(int fd, uid_t *ret_uid)
 			r = 0;
 		}
 	}
-	(void)fclose(f); /* we only read the file */
+	(void)fclose(f); /* harmless: we only read the file */
 	return r;
 }

@@ -52,7 +52,7 @@ bool cw_tls_is_authentic(struct bufferevent *bev);
 bool cw_tls_may_be(struct bufferevent *bev, const char *node);
 
 enum cw_tls_failure {
-	CW_TLS_LOST = 0, /* closed, or the network failed; says nothing about the key */
+	CW_TLS_LOST = 0, /* closed, or the network failed; this says nothing about the key */
 	CW_TLS_KEY_DIFFERS = 1,
 	CW_TLS_NO_KEY = 2, /* the other side does not speak TLS */
 	CW_TLS_OTHER = 3,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communication between daemons. The interface has three operations: send a message to a node, send
- * a request with a deadline for its reply, and announce to all. A message to our own node takes the
- * same path through the codec and a queue. A cluster of one therefore exercises the same code, and
- * no callback runs inside a send. Frames to other nodes go to a backend: tcp.c, or the tests'
- * in-memory cluster.
+ * Communication between daemons. The interface has three operations. We send a message to one node,
+ * send a request that has a deadline for its reply, or announce a message to all nodes. A message
+ * to our own node goes through the codec and a queue, like any other. A cluster of one node
+ * therefore runs the same code, and no callback comes from inside a send. Frames to other nodes go
+ * to a backend: tcp.c, or the in-memory cluster of the tests.
  *
  * Loop thread only; nothing blocks.
  */
@@ -68,7 +68,7 @@ struct cw_transport_config {
 	void *user;
 };
 
-/* Copies the strings. Returns 0 or -ENOMEM. */
+/* Copies the strings of config. Returns 0 or -ENOMEM. */
 int cw_transport_new(const struct cw_transport_config *config, struct cw_transport **ret);
 /* Takes NULL; returns NULL. Requests in flight get no callback. */
 struct cw_transport *cw_transport_free(struct cw_transport *t);
@@ -80,11 +80,13 @@ const char *cw_transport_self(const struct cw_transport *t);
 const struct cw_peer *cw_transport_peers(const struct cw_transport *t, unsigned *ret_n);
 const struct cw_peer *cw_transport_peer(const struct cw_transport *t, const char *name);
 /*
- * True if the peer is connected and we heard from it within CW_PEER_SILENT_NS. Always true for our
- * own node.
+ * True if the peer is connected and has sent something within CW_PEER_SILENT_NS. Always true for
+ * our own node.
  */
 bool cw_transport_is_alive(const struct cw_transport *t, const char *name);
-/* Like cw_transport_is_alive(), but for an element of cw_transport_peers(), without a search. */
+/*
+ * Like cw_transport_is_alive(), but takes an element of cw_transport_peers(), which saves a search.
+ */
 bool cw_transport_peer_is_alive(const struct cw_transport *t, const struct cw_peer *peer);
 /* Number of living peers, without our own node. */
 unsigned cw_transport_n_alive(const struct cw_transport *t);
