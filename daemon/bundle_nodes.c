@@ -37,7 +37,7 @@ struct wanted {
 /* A node that has summaries of the job. */
 struct source {
 	char *name;
-	unsigned tries;   /* failed attempts since the last page */
+	unsigned tries;   /* number of failed queries since the last page */
 	uint32_t n_ranks; /* number of summaries that we have fetched from it */
 	int64_t after_ns, after_pid;
 	int64_t rest_until_ns;

@@ -39,7 +39,7 @@ int64_t cw_loop_lag_run_delay_ns(void)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	/* the format is "ran waited slices" */
+	/* the file has three numbers: time run, time waited, number of slices */
 	(void)strtoull(text, &second, 10);
 	return (int64_t)strtoull(second, NULL, 10);
 }

@@ -51,7 +51,7 @@ extern const struct cw_extension *const cw_service_extension;
 #define CW_SERVICE_JOBS 3u
 extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
 
-/* Call it after each iteration of the loop. */
+/* Measures the iteration. Call this after each iteration of the loop. */
 void cw_service_end_iteration(struct cw_service *s);
 
 /* Writes the daemon's status as one line, for the service manager. */

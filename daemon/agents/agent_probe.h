@@ -48,8 +48,8 @@ enum cw_agent_probe_answer {
 
 struct cw_agent_probe_result {
 	enum cw_agent_probe_answer answer;
-	int record_fd;       /* a memfd that the callback must close; -1 = none */
-	const char *command; /* NUL-separated arguments; borrowed */
+	int record_fd;       /* a memfd, which the callee must close; -1 = none */
+	const char *command; /* command line: arguments with NULs between them; borrowed */
 	size_t command_len;  /* 0 = the command line could not be read */
 };
 

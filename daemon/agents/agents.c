@@ -64,7 +64,7 @@ struct cw_agent_user {
 	UT_hash_handle hh;
 	uid_t uid;
 	uint32_t connections, strangers;
-	struct cw_agent_conn *stranger_list; /* oldest first */
+	struct cw_agent_conn *stranger_list; /* strangers of this user, the oldest first */
 };
 
 struct cw_agent_conn {
@@ -205,7 +205,7 @@ void cw_agent_conn_close(struct cw_agent_conn *conn)
 	conn_free(conn);
 }
 
-/* Closes the connection and tells its owner. */
+/* Closes the connection and calls on_closed. */
 static void conn_drop(struct cw_agent_conn *conn)
 {
 	const struct cw_agents_config *config = &conn->agents->config;

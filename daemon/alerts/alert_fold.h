@@ -62,7 +62,7 @@ struct cw_folded {
 	const char *const *ids, *const *jobs;
 	/* The incident itself if n is 1, because a single alert is not folded; otherwise NULL. */
 	json_t *only;
-	json_t *doc; /* collwatch.folded/1; NULL if n is 1 */
+	json_t *doc; /* the folded alert, a collwatch.folded/1; NULL if n is 1 */
 };
 
 /*

@@ -64,14 +64,14 @@ struct cw_alerts_stats {
 	struct cw_webhook_stats webhook;
 	/* Confirmed incidents, once per id, also those without an alert. */
 	uint64_t incidents[CW_CLASS__MAX];
-	uint64_t notices[CW_CLASS__MAX]; /* incidents reported as notices only */
+	uint64_t notices[CW_CLASS__MAX]; /* incidents that we reported only as notices */
 	uint64_t suppressed[CW_SUPPRESSED__MAX];
 	uint64_t postmortems; /* jobs that failed and left a post-mortem */
 	uint64_t unsynced;    /* alerts posted before their bundle was on disk */
 	/* Alerts of other nodes that cw_alerts_learn() did not note, because of its limit. */
 	uint64_t unlearned;
 	uint64_t folded; /* alerts that went out inside a folded alert */
-	uint64_t folds;  /* folded alerts */
+	uint64_t folds;  /* folded alerts, each of which counts once */
 	/* Alerts that wait for a folded alert, or are part of one under way. */
 	uint32_t collected;
 };

@@ -23,7 +23,7 @@ struct cw_webhook_config {
 	struct event_base *base;
 	const struct cw_clock *clock;
 	const char *url; /* begins with https:// or http:// */
-	/* Further headers ("Authorization: …"), one per line; NULL = none. */
+	/* Further headers such as "Authorization: …", one per line; NULL = none. */
 	const char *headers;
 	const char *header_file; /* path of the file with these headers, for messages */
 	uint32_t timeout_ms;     /* time limit of one attempt */

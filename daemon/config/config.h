@@ -82,7 +82,7 @@ enum cw_config_type {
 	CW_CONFIG_BYTES,    /* a number with a unit, "1GiB" */
 	CW_CONFIG_COUNT,    /* a number, "5" */
 	CW_CONFIG_LEVEL,    /* a log level: err, warn, … */
-	CW_CONFIG_ADDRESS,  /* "127.0.0.1:7411", "[::1]:7411" */
+	CW_CONFIG_ADDRESS,  /* numeric address and port: "127.0.0.1:7411", "[::1]:7411" */
 	/* Host name and port, "collwatch.example.org:7411"; not a numeric address. */
 	CW_CONFIG_HOST,
 	CW_CONFIG_URL,    /* begins with http:// or https:// */
@@ -98,7 +98,7 @@ struct cw_config_key {
 	const char *unit;
 	const char *initial; /* default value, as one would write it in the file; "" = none */
 	const char *min, *max;
-	const char *choices; /* "alert|shadow"; NULL = not a choice */
+	const char *choices; /* the words of a CW_CONFIG_CHOICE, "alert|shadow"; NULL = no choice */
 	bool can_reload;     /* SIGHUP applies a change; a change of other keys needs a restart */
 	const char *help;
 };

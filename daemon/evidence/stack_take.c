@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults while a thread is held, and the mechanism that ends each hold:
+ * To hold a thread means to stop it as its tracer. Each fault that may happen during a hold has
+ * something that ends the hold:
  *
- *	the taker crashes or is killed		the kernel detaches, the thread runs on
- *	copying blocks (the stack is on a	a timer in the kernel kills the taker
- *	userfaultfd page)
- *	a page comes from FUSE, 9p or NFS	we do not copy it (daemon/kernel/mapped_memory.h):
- *						the taker could not be killed
- *	the taker is stopped (SIGSTOP), or	the same timer: it sends SIGKILL, which ends a
- *	gets no processor			stopped process; SIGALRM would wait for SIGCONT
- *	the thread does not stop (it went into	the taker gives up and ends; its detachment cancels
- *	D state in between)			the pending interrupt
- *	a signal arrives instead of our stop	PTRACE_DETACH passes it on
- *	its user may not see it any more	we copy nothing: we check while we hold the thread,
- *	(a set-user-ID program was started)	and a held thread starts no program
- *	the process is stopped (state T)	PTRACE_SEIZE alone shows it; we never interrupt
- *						it, and it goes back to its group stop
+ * - The taker crashes or is killed. The kernel detaches the thread, and the thread runs on.
+ * - Copying blocks, because the stack is on a userfaultfd page. A timer in the kernel kills the
+ *   taker.
+ * - A page of the stack comes from FUSE, 9p or NFS. We do not copy it
+ *   (daemon/kernel/mapped_memory.h), because we could not kill a taker that waits for it.
+ * - The taker is stopped (SIGSTOP), or gets no processor. The same timer sends SIGKILL, which ends
+ *   a stopped process, too. SIGALRM would wait for SIGCONT.
+ * - The thread does not stop, because it went into state D in between. The taker gives up and
+ *   exits. The kernel then cancels the pending interrupt.
+ * - A signal arrives instead of our stop. PTRACE_DETACH passes it on.
+ * - The user may no longer see the process, because it has started a set-user-ID program. We copy
+ *   nothing. We check this during the hold, and a held thread cannot start a program.
+ * - The process is stopped already (state T). PTRACE_SEIZE alone reports this stop, so we never
+ *   interrupt the thread. It goes back to its group stop afterwards.
  *
- * A few system calls return EINTR after any stop, with or without a handler (signal(7)): epoll_wait
- * and the like. Not every program expects that, so we do not hold a thread in one of them at all.
- * We copy its stack while it sleeps, and take pc and sp from /proc.
+ * A few system calls, such as epoll_wait, return EINTR after any stop, with or without a handler
+ * (signal(7)). Not every program expects this, so we hold no thread in such a call. We copy its
+ * stack while it sleeps, and take pc and sp from /proc.
  */
 #include "daemon/evidence/stack_take.h"
 
@@ -175,7 +176,7 @@ static int copy_registers(struct cw_stack_thread *t)
 #if defined(__x86_64__)
 	struct user_regs_struct u;
 #elif defined(__aarch64__)
-	struct user_regs_struct u; /* regs[31], sp, pc, pstate */
+	struct user_regs_struct u; /* fields: regs[31], sp, pc, pstate */
 #else
 #error "which registers does this machine have?"
 #endif

@@ -118,7 +118,7 @@ static bool holds(const char *point, const char *path, size_t len)
 	size_t n = strlen(point);
 
 	if (n == 1)
-		return true; /* the mount point is "/" */
+		return true; /* the mount point is "/", which holds every path */
 	return n <= len && strncmp(point, path, n) == 0 && (n == len || path[n] == '/');
 }
 

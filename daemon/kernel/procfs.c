@@ -272,7 +272,7 @@ int cw_procfs_threads(pid_t pid, pid_t *tids, unsigned max, unsigned *ret_total)
 		if (n < MAX_LISTED)
 			all[n++] = (pid_t)tid;
 	}
-	(void)closedir(dir); /* only read */
+	(void)closedir(dir); /* harmless: we only read the directory */
 	qsort_r(all, n, sizeof(*all), main_thread_first, &pid);
 	if (n > max)
 		n = max;

@@ -239,7 +239,7 @@ int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
 		return errno == ENOENT ? -ESRCH : -errno;
 	dir = fdopendir(fd);
 	if (!dir) {
-		(void)close(fd); /* read-only */
+		(void)close(fd); /* harmless: we only read the directory */
 		return -ENOMEM;
 	}
 	while (n < max && (entry = readdir(dir))) {
@@ -248,7 +248,7 @@ int cw_procstat_threads(int proc_fd, pid_t *tids, size_t max, size_t *ret_n)
 		if (tid > 0)
 			tids[n++] = (pid_t)tid;
 	}
-	(void)closedir(dir); /* read-only */
+	(void)closedir(dir); /* harmless: we only read the directory */
 	*ret_n = n;
 	return 0;
 }

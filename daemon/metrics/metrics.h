@@ -60,12 +60,12 @@ struct cw_metrics_parts {
 	struct cw_node *node;
 	const struct cw_leader *leader;
 	const struct cw_transport *transport;
-	const struct cw_tcp *tcp; /* NULL = no peers */
+	const struct cw_tcp *tcp; /* NULL = this daemon has no peers */
 	const struct cw_capture *capture;
 	const struct cw_alerts *alerts;
 	const struct cw_control_socket *control;
 	const struct cw_lateness *lateness;
-	int64_t started_ns; /* monotonic */
+	int64_t started_ns; /* monotonic time of the daemon's start */
 	int64_t held_up_max_ns;
 	struct cw_store *store;
 	const struct cw_responder *responder;

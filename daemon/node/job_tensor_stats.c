@@ -19,7 +19,7 @@ struct entry {
 	struct cw_job_id job;
 	int64_t next_ns;
 	bool is_here; /* the current tick has seen a process of the job */
-	bool is_over; /* the last reading found no living process */
+	bool is_over; /* the last reading of the job found no living process */
 	UT_hash_handle hh;
 	max_align_t state[]; /* state of the extension for this job */
 };

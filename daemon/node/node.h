@@ -198,12 +198,12 @@ struct cw_node_stats {
 	uint64_t nonfinite_inputs_total;
 	uint64_t findings_total[CW_EXTENSION_KINDS]; /* findings on tensor summaries, by kind */
 	uint32_t restored; /* processes restored from the fdstore at start */
-	/* living processes that had to give their place in the table to another user's */
+	/* Living processes that had to give their place in the table to another user's. */
 	uint64_t displaced_total;
-	uint64_t postponed_total; /* readings deferred because the user's budget was spent */
-	/* registrations refused because the table has no place for the process */
+	uint64_t postponed_total; /* readings postponed because the user's budget was spent */
+	/* Registrations refused because the table has no place for the process. */
 	uint64_t over_quota_total;
-	/* rank processes that we do not watch now, because the table has no place */
+	/* Rank processes that we do not watch now, because the table has no place. */
 	uint32_t untracked;
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

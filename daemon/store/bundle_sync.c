@@ -76,7 +76,7 @@ static int sync_bundle(int parent_fd, const char *id)
 			r = sync_file(fd, entry->d_name);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
-	(void)closedir(dir); /* only read */
+	(void)closedir(dir); /* harmless: we only read the directory */
 	return r;
 }
 

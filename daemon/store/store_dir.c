@@ -37,14 +37,14 @@ static int each_file(int dir_fd, const char *id, int (*fn)(int fd, const char *n
 	dir = fdopendir(fd);
 	if (!dir) {
 		r = -errno;
-		(void)close(fd); /* only read */
+		(void)close(fd); /* harmless: we only read the directory */
 		return r;
 	}
 	while (r == 0 && (d = readdir(dir))) {
 		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 			r = fn(fd, d->d_name, arg);
 	}
-	(void)closedir(dir); /* only read */
+	(void)closedir(dir); /* harmless: we only read the directory */
 	return r;
 }
 
