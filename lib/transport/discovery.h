@@ -8,7 +8,8 @@
  * - A failed or empty lookup changes nothing.
  * - We add new addresses, up to a limit. We forget an address after ten minutes of successful
  *   answers without it. We forget its peer too, if the peer was never connected in these ten
- *   minutes. If the peer is lost, we do not forget that only because an answer lacks its address.
+ *   minutes. An answer without the address of a lost peer does not make us forget that the peer is
+ *   lost.
  * - We dial few addresses at once. If no daemon answers at an address, we dial it less and less
  *   often.
  *
