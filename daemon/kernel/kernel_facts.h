@@ -31,8 +31,8 @@ int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_endin
 int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns);
 
 /*
- * Returns the party that ended the process: itself, the kernel, a parent, or another process.
- * *ret_sender: the pid of the sender; 0 = there is none.
+ * Returns the party that ended the process, such as the process itself, the kernel, its parent or
+ * another process. *ret_sender: the pid of the sender; 0 = there is none.
  */
 enum cw_end_by cw_kernel_facts_end_by(const struct cw_facts_process *facts, int32_t *ret_sender);
 

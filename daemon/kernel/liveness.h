@@ -13,7 +13,7 @@
  * A process has ended if its pidfd is readable. Sources 1 and 2 may be empty for a moment, because
  * a thread is still dying or the parent is slow to reap. Then cw_liveness_end() returns
  * CW_LIVENESS_AGAIN. The caller tries again for at most CW_LIVENESS_PATIENCE_NS before it accepts
- * 3.
+ * source 3.
  *
  * Any thread; nothing blocks.
  */

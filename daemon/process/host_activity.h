@@ -6,7 +6,7 @@
  * does if they ran between uninterruptible sleeps (waits for storage). A process that only blocks
  * shows none. Every blocked process does some housekeeping, which must not look like work:
  *
- *  - We leave out threads that are known to run without the rank's program. The agent lists the
+ *  - We leave out threads that are known to run whether or not the rank works. The agent lists the
  *    threads that NCCL or the driver started (agent/record/helper_threads.h). NCCL's proxy, for
  *    example, polls the network on a whole core, under the name of the thread that made it. We know
  *    further threads by their own names (helper_threads in host_activity.c). An unknown thread
