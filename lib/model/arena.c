@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The chunks of an arena grow: small jobs stay small, and large jobs soon need few chunks. */
+/*
+ * The first chunk of an arena is small, for small jobs. Chunks grow, so that large jobs need few.
+ */
 #define FIRST_CHUNK_BYTES ((size_t)16 << 10)
 #define LARGEST_CHUNK_BYTES ((size_t)4 << 20)
 #define ALIGNMENT _Alignof(max_align_t)
 
-/* We free a spare chunk after this many resets without use. */
+/* We free a spare chunk after this many resets of the arena in which no block used the chunk. */
 #define SPARE_ROUNDS 8u
 
 struct cw_arena_chunk {
@@ -22,8 +24,8 @@ struct cw_arena_chunk {
 };
 
 /*
- * Takes the spare chunk that fits best. We skip a chunk of more than about twice the size. Returns
- * NULL if none fits.
+ * Takes the spare chunk that fits best. We skip a chunk of more than about twice the size: most of
+ * it would stay unused. Returns NULL if no spare chunk fits.
  */
 static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 {
@@ -44,8 +46,9 @@ static struct cw_arena_chunk *take_spare(struct cw_arena *a, size_t bytes)
 }
 
 /*
- * Frees as many bytes of spare chunks as we are about to allocate, because the sizes have changed
- * since earlier rounds.
+ * Frees spare chunks before we allocate a chunk of `bytes` bytes. Sizes have changed since the last
+ * resets, and without this the memory of the arena would only grow. Frees about as many bytes as we
+ * allocate.
  */
 static void drop_spares(struct cw_arena *a, size_t bytes)
 {
@@ -70,8 +73,8 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 		return NULL;
 	drop_spares(a, bytes);
 	/*
-	 * We use calloc(): the kernel zeroes fresh pages, and pages that we never touch cost
-	 * nothing.
+	 * We use calloc() because the kernel already zeroes fresh pages. Pages that we never touch
+	 * cost nothing.
 	 */
 	c = calloc(1, sizeof(*c) + bytes);
 	if (c)
@@ -80,8 +83,8 @@ static struct cw_arena_chunk *chunk_new(struct cw_arena *a, size_t bytes)
 }
 
 /*
- * Gives a large block a chunk of its own. We link it behind the newest chunk, so that the free rest
- * of the newest chunk stays in use.
+ * Gives a large block a chunk of its own. We link this chunk behind the newest chunk, because the
+ * newest chunk must keep serving small blocks from its free rest.
  */
 static void *alloc_separately(struct cw_arena *a, size_t bytes, bool *ret_is_dirty)
 {
@@ -144,7 +147,10 @@ void *cw_arena_array(struct cw_arena *a, size_t n, size_t size)
 	void *p = alloc(a, n, size, &is_dirty);
 
 	if (p && is_dirty)
-		/* We zero block by block, while a block is in the cache anyway. */
+		/*
+		 * We zero each block when we hand it out, because the caller writes it next and it
+		 * is then in the CPU cache.
+		 */
 		memset(p, 0, n * size);
 	return p;
 }

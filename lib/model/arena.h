@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that we free all at once. A snapshot, a verdict and the engine's scratch space are one
- * arena each. So no path through the engine releases memory piece by piece, and 65,536 ranks cost a
+ * An arena: memory that we free all at once. A snapshot, a verdict and the engine's scratch space
+ * each use one arena. The engine therefore never frees single blocks. A job of 65,536 ranks costs a
  * few hundred allocations.
  *
- * All blocks are aligned for any type, and zeroed unless stated otherwise. Not thread-safe.
+ * All blocks are aligned for any type. Blocks are zeroed unless a function states otherwise. Not
+ * thread-safe.
  */
 #pragma once
 
@@ -15,27 +16,30 @@ struct cw_arena_chunk;
 
 struct cw_arena {
 	struct cw_arena_chunk *chunks; /* the newest chunk first */
-	struct cw_arena_chunk *spare;  /* chunks of earlier rounds; see cw_arena_reset() */
+	struct cw_arena_chunk *spare;  /* chunks that a reset emptied; cw_arena_reset() */
 	size_t free_bytes;             /* free bytes at the end of the newest chunk */
 	size_t chunk_bytes;            /* size of the next chunk */
 };
 
 /*
- * Returns zeroed memory for n elements. NULL = out of memory, or n * size overflows. For n = 0 the
- * caller must not dereference the pointer.
+ * Returns zeroed memory for n elements of `size` bytes. NULL = out of memory, or n * size
+ * overflows. For n = 0 the caller must not dereference the pointer.
  */
 void *cw_arena_array(struct cw_arena *a, size_t n, size_t size);
-/* Like cw_arena_array(), but not zeroed. Meant for a block that the caller writes completely. */
+/*
+ * Like cw_arena_array(), but does not zero the memory. Meant for a block that the caller writes
+ * completely.
+ */
 void *cw_arena_array_raw(struct cw_arena *a, size_t n, size_t size);
 
-/* These return a copy of `text`, or of n * size bytes. For NULL they return NULL. */
+/* Return a copy of `text`, or of n * size bytes. NULL = out of memory, or the argument is NULL. */
 char *cw_arena_strdup(struct cw_arena *a, const char *text);
 void *cw_arena_memdup(struct cw_arena *a, const void *from, size_t n, size_t size);
 
 /*
- * Empties the arena and keeps its memory, because the next round usually needs as much. Returning
- * pages to the kernel and fetching them again costs more than our work on them. If several rounds
- * did not need a chunk, we free it.
+ * Empties the arena and keeps its memory, because the next evaluation usually needs as much.
+ * Returning pages to the kernel and fetching them again costs more than our work on them. We free a
+ * chunk that was not needed between several resets.
  */
 void cw_arena_reset(struct cw_arena *a);
 

@@ -113,8 +113,8 @@ static void add_bytes(const struct teller *t, uint64_t bytes)
 }
 
 /*
- * True if the group was at its limit. The kernel kills when it cannot get the last pages, so we
- * accept a hundredth less.
+ * True if the control group was at its memory limit. The kernel kills when it cannot get the last
+ * pages. So we also accept a use that is up to a hundredth below the limit.
  */
 static bool is_at_limit(const struct cw_cause_facts *c)
 {

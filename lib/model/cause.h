@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a process died or stands still, as its node knows it. The facts (CW_CAUSE_FACTS in
- * model/fact_list.h) travel and decide; cw_cause_text() makes the sentence for people. Pure; any
- * thread.
+ * The cause of a death or stop of a process, as the daemon of its node knows it. Messages carry the
+ * facts of a cause (CW_CAUSE_FACTS in model/fact_list.h), and all decisions use these facts.
+ * cw_cause_text() writes them as a sentence for people. Pure; any thread.
  */
 #pragma once
 
@@ -12,53 +12,67 @@
 
 #include "model/fact_list.h"
 
-/* The size of a cause's text, with the final NUL. A longer text is cut. */
+/* The size of a cause's text, including the final NUL. We cut a longer text. */
 #define CW_CAUSE_BYTES 160
-/* TASK_COMM_LEN of the kernel, and a final NUL. */
+/* The size of a command's name: TASK_COMM_LEN of the kernel, and a final NUL. */
 #define CW_CAUSE_COMMAND_BYTES 17
 
-/* What happened. The numbers go over the wire and into bundles: append only. */
+/* The kind of a cause. The numbers go over the wire and into bundles: append only. */
 enum cw_cause_kind {
 	CW_CAUSE_UNKNOWN = 0,
-	CW_CAUSE_EXITED = 1,            /* it exited, and no signal requested that */
-	CW_CAUSE_ASKED = 2,             /* it exited after the signal cause_signal requested that */
-	CW_CAUSE_KILLED = 3,            /* by the signal cause_signal */
-	CW_CAUSE_OOM_KILLED = 4,        /* by the kernel, because memory ran out */
-	CW_CAUSE_STOPPED = 5,           /* by the signal cause_signal */
-	CW_CAUSE_TRACED = 6,            /* a debugger holds it; CW_END_BY_PROCESS if it is named */
-	CW_CAUSE_FROZEN = 7,            /* with its control group */
-	CW_CAUSE_STOPPED_NONFINITE = 8, /* by its own agent, at a NaN or infinity */
-	CW_CAUSE_STOPPED_HEADROOM = 9,  /* by its own agent, at numbers about to leave their type */
+	/* The process exited, and no signal requested that. */
+	CW_CAUSE_EXITED = 1,
+	/* The process exited after the signal cause_signal requested that. */
+	CW_CAUSE_ASKED = 2,
+	CW_CAUSE_KILLED = 3,     /* the signal cause_signal killed it */
+	CW_CAUSE_OOM_KILLED = 4, /* the kernel killed it because memory ran out */
+	CW_CAUSE_STOPPED = 5,    /* the signal cause_signal stopped it */
+	/* A debugger holds it; CW_END_BY_PROCESS if cause_pid names the debugger. */
+	CW_CAUSE_TRACED = 6,
+	CW_CAUSE_FROZEN = 7,            /* its control group is frozen */
+	CW_CAUSE_STOPPED_NONFINITE = 8, /* its own agent stopped it at a NaN or infinity */
+	/* Its own agent stopped it at numbers about to leave their type. */
+	CW_CAUSE_STOPPED_HEADROOM = 9,
 	CW_CAUSE__MAX,
 };
 
-/* A cause that owns its texts. The texts are printable ASCII. Zeroed = unknown. */
+/*
+ * A cause with its own copies of the texts, which are printable ASCII. A zeroed cause is unknown.
+ */
 struct cw_cause {
 	struct cw_cause_facts facts;
-	char command[CW_CAUSE_COMMAND_BYTES]; /* cause_command; the process chose it itself */
-	char group[CW_CAUSE_BYTES];           /* cause_group, cut if longer */
+	/* cause_command; the process chose this name itself. */
+	char command[CW_CAUSE_COMMAND_BYTES];
+	char group[CW_CAUSE_BYTES]; /* cause_group, cut if longer */
 };
 
 /*
- * Writes the cause in words that continue "rank 4 was": "killed by SIGKILL sent by python3 (pid
- * 4242, uid 1000)", "exited with status 1", "stopped by SIGSTOP …". exit_code belongs to a process
- * that exited. command and group are those of the cause; NULL = "". buf has at least CW_CAUSE_BYTES
- * bytes; "" if the kind is unknown.
+ * Writes the cause in words that continue "rank 4 was". Examples: "killed by SIGKILL sent by
+ * python3 (pid 4242, uid 1000)", "exited with status 1", "stopped by SIGSTOP …".
+ *
+ * exit_code is the exit status of the process, if it exited. command and group are cause_command
+ * and cause_group; NULL = "". buf has at least CW_CAUSE_BYTES bytes. Writes "" if the kind is
+ * unknown.
  */
 void cw_cause_text(const struct cw_cause_facts *cause, const char *command, const char *group,
 		   int exit_code, char *buf, size_t len);
 
 /*
- * True if the text of such a cause has a verb of its own ("exited …", "killed itself …"), so that
- * no "was" precedes it. by: enum cw_end_by, of cause_by.
+ * True if the text of a cause has a verb of its own ("exited …", "killed itself …"). The caller
+ * then writes no "was" before the text. kind: enum cw_cause_kind. by: enum cw_end_by, from
+ * cause_by.
  */
 bool cw_cause_has_verb(unsigned kind, unsigned by);
-/* The verb before the text: "was ", or "" if the text has its own or the cause is unknown. */
+/*
+ * Returns the verb before the text: "was ". Returns "" if the text has a verb or the cause is
+ * unknown.
+ */
 const char *cw_cause_verb(unsigned kind, unsigned by);
 
 /*
- * The names in documents: "killed", "frozen" …, never NULL. The name of CW_CAUSE_UNKNOWN, and of a
- * number of a newer version, is "". A name of a newer version is CW_CAUSE_UNKNOWN.
+ * cw_cause_kind_name() returns the name of a kind in documents: "killed", "frozen" …. It returns ""
+ * for CW_CAUSE_UNKNOWN and for the number of a newer version, and never NULL.
+ * cw_cause_kind_from_name() returns CW_CAUSE_UNKNOWN for the name of a newer version.
  */
 const char *cw_cause_kind_name(unsigned kind);
 enum cw_cause_kind cw_cause_kind_from_name(const char *name);

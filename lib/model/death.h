@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * If a rank aborts after this time in a call, it gave up waiting. No watchdog of a job ends a call
- * sooner.
+ * A rank that aborts after waiting this long in a call has given up waiting. No watchdog of a job
+ * ends a call sooner.
  */
 #define CW_GIVES_UP_AFTER_NS INT64_C(5000000000)
 
@@ -17,14 +17,14 @@ struct cw_ending {
 };
 
 /*
- * Returns "KILL" for SIGKILL, like sigabbrev_np(3) of glibc 2.32. NULL = no such signal, or a
- * real-time signal.
+ * Returns the name of a signal without its prefix: "KILL" for SIGKILL, like sigabbrev_np(3) of
+ * glibc 2.32. NULL = no such signal, or a real-time signal.
  */
 const char *cw_signal_name(int sig);
 
 /*
- * True if the process ended on request: by SIGTERM or SIGINT, or with a shell's exit code
- * for either.
+ * True if the process ended on request. SIGTERM or SIGINT killed it, or it exited with the code
+ * that a shell uses for one of these signals.
  */
 bool cw_ending_is_asked(const struct cw_ending *end);
 
@@ -32,25 +32,24 @@ bool cw_ending_is_asked(const struct cw_ending *end);
 bool cw_ending_is_fault(const struct cw_ending *end);
 
 /*
- * cw_death_is_shutdown() tells whether the death of one rank was part of an orderly stop of its job
- * on its node.
- *
- * It was in each of these cases:
+ * cw_death_is_shutdown() returns whether the death of one rank was part of an orderly stop of its
+ * job on its node. It returns true in each of these cases:
  *
  *  - The rank ended on request (cw_ending_is_asked()).
- *  - Its launcher ended within 10 s before or after it. If the launcher was lost earlier, the user
- *    left the job running on purpose: nohup, disown.
- *  - Another rank of the job on this node ended on request within 2 s of it. The kind of its own
- *    end does not matter: handlers call exit(1), and launchers send SIGKILL last.
- *  - No rank of the job is left on this node, and at least two ended within 2 s of each other: a
- *    job manager sent SIGKILL to the step. Exception: the rank failed by itself (a fault, an abort,
- *    or is_own).
+ *  - The launcher of the rank ended within 10 s before or after the rank. An earlier end of the
+ *    launcher does not count: the user left the job running on purpose, as with nohup or disown.
+ *  - Another rank of the job on this node ended on request, within 2 s of this rank. The kind of
+ *    this rank's own end does not matter: handlers call exit(1), and launchers send SIGKILL last.
+ *  - No rank of the job is left on this node, and at least two ended within 2 s of each other. A
+ *    job manager then sent SIGKILL to all of them. Exception: the rank failed by itself (a fault,
+ *    an abort, or is_own).
  *
- * Two ranks that crash by themselves at the same time, while others live, are not a shutdown.
+ * Two ranks that crash by themselves at the same time, while other ranks live, are not a shutdown.
  */
 struct cw_death {
 	struct cw_ending end;
-	bool is_own; /* the kernel knows that no process sent a signal, or that memory ran out */
+	/* The kernel knows that no process sent a signal, or that memory ran out. */
+	bool is_own;
 	int64_t ended_ns;         /* 0 = alive */
 	int64_t launcher_gone_ns; /* 0 = the launcher has not ended, as far as we know */
 };

@@ -4,38 +4,42 @@
  * rows we generate:
  *
  *  - the fields of the structs of messages (proto/messages.h) and of snapshots (model/snapshot.h),
- *    and the conversion from one to the other (leader/snapshot_build.c);
+ *    and the conversion from messages to snapshots (leader/snapshot_build.c);
  *  - the codec's tables (proto/codec_map.c);
  *  - the JSON of snapshots (report/doc/snapshot_doc.c) and the tables of docs/schemas.md.
  *
- * proto/collwatch.proto is independent of the rows: tests/unit/proto/test_fact_list.c compares it
- * with them.
+ * proto/collwatch.proto is not generated from the rows. tests/unit/proto/test_fact_list.c compares
+ * it with the rows.
  *
  * X(kind, type, name, number, wire, json, limit, unit, since, meaning)
  *
- * kind: the place of the fact.
+ * kind: the structs that have the fact.
  *
- *   SAME  in messages and in snapshots, under this name
- *   TEXT  likewise; an unknown text is "" in a message, NULL in a snapshot
+ *   SAME  in messages and in snapshots, under the same name
+ *   TEXT  a text in messages and in snapshots; unknown: "" in a message, NULL in a snapshot
  *   TIME  name_age_ns in a message, an age at its sampling; name_ns in a snapshot, on its timeline
  *   SPAN  an unsigned duration in a message, a signed one in a snapshot
  *   SENT  in messages only
  *   KEPT  in snapshots only
  *   PART  a message inside the message; the structs have pointers or arrays for it
  *
- * number, wire: the number and type of the field in the message. If no message has the field, they
- * are 0 and none.
+ * number, wire: the number and type of the field in the message. If no message has the field,
+ * number is 0 and wire is none.
  *
- * json: the form of the fact in a snapshot's document (report/fields.h). Its key there is the
- * fact's name, and the document has the order of the rows.
+ * json: the form of the fact in a snapshot's document (report/fields.h). The key in the document is
+ * the fact's name. The keys have the order of the rows.
  *
- * limit: for an enum its largest number; we read a larger number, which is "of a later version", as
- * 0. For a PART the maximum count if there may be several. For a TIME a condition on a message
- * `from`: true if the time is known. For other facts 0.
+ * limit: its meaning depends on the fact.
+ *
+ *  - For an enum, its largest number. A larger number is "of a later version", and we read it as 0.
+ *  - For a PART that may occur several times, the maximum count.
+ *  - For a TIME, a condition on a message `from`. The condition is true if the time is known.
+ *  - For other facts, 0.
  *
  * since: the version of collwatch that introduced the fact.
  *
- * A communicator has no message of its own: each member carries the facts about it.
+ * A communicator has no message of its own. Each member's message carries the facts about its
+ * communicator.
  */
 #pragma once
 
@@ -161,7 +165,10 @@
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")
 
-/* Why a rank died or stands still (model/cause.h). They follow the other facts about the rank. */
+/*
+ * The cause of a rank's death or stop (model/cause.h). In messages these facts follow the other
+ * facts about the rank.
+ */
 #define CW_CAUSE_FACTS(X) \
 	X(SAME, uint32_t, cause_kind, 38, uint32, U32, CW_CAUSE__MAX - 1, "", "0.2.0", "enum cw_cause_kind") \
 	X(SAME, uint32_t, cause_by, 39, uint32, U32, CW_END_BY__MAX - 1, "", "0.2.0", "the sender of the signal, or the holder: enum cw_end_by") \
@@ -179,9 +186,10 @@
 /* clang-format on */
 
 /*
- * The fields of structs. CW_SAME_FACTS() declares the fields that messages and snapshots share.
- * Each is an ordinary field, and all together are one struct that we copy at once. CW_SENT_FIELD
- * declares the further fields of messages, and CW_KEPT_FIELD those of snapshots.
+ * These macros declare the fields of structs. CW_SAME_FACTS() declares the fields that messages and
+ * snapshots share. Each can be used as an ordinary field. All of them together are also one struct,
+ * which we copy at once. CW_SENT_FIELD declares the fields that only messages have, and
+ * CW_KEPT_FIELD the fields that only snapshots have.
  */
 /* clang-format off */
 #define CW_SAME_FACTS(together, FACTS) \
@@ -239,7 +247,9 @@ struct cw_cause_facts {
 	CW_CAUSE_FACTS(CW_SAME_FIELD)
 };
 
-/* All code uses these two structs, except that a flight record has its own. */
+/*
+ * All code uses cw_checkpoint and cw_p2p_peer, except that a flight record has structs of its own.
+ */
 struct cw_checkpoint {
 	CW_CHECKPOINT_FACTS(CW_SAME_FIELD)
 };

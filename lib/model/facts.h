@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vocabulary of facts about a rank and its communicators. The daemon collects the facts, messages
- * carry them (proto/), and the engine judges by them (analysis/). The numbers go over the wire and
- * into bundles: append only.
+ * The enums and flags of the facts about a rank and its communicators. The daemon collects the
+ * facts, messages carry them (proto/), and the engine judges by them (analysis/). The numbers go
+ * over the wire and into bundles: append only.
  */
 #pragma once
 
@@ -13,8 +13,8 @@ enum cw_liveness {
 	CW_LIVE_ALIVE = 1,
 	CW_LIVE_STOPPED = 2, /* state T, no tracer */
 	CW_LIVE_TRACED = 3,  /* stopped by a debugger */
-	CW_LIVE_EXITED = 4,  /* exit(exit_code) */
-	CW_LIVE_KILLED = 5,  /* by the signal term_signal */
+	CW_LIVE_EXITED = 4,  /* the process called exit(exit_code) */
+	CW_LIVE_KILLED = 5,  /* the signal term_signal killed it */
 	CW_LIVE_GONE = 6,    /* ended in an unknown way: the kernel did not report it */
 	CW_LIVE__MAX,
 };
@@ -24,10 +24,7 @@ static inline bool cw_liveness_is_dead(unsigned l)
 	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;
 }
 
-/*
- * The cause of an end: the sender of the signal that killed the process, or that requested
- * its exit.
- */
+/* The cause of an end: the sender of the signal that killed the process or requested its exit. */
 enum cw_end_by {
 	CW_END_BY_UNKNOWN = 0, /* the kernel reported nothing */
 	CW_END_BY_NOBODY = 1,  /* the process exited, and no signal requested that */
@@ -41,8 +38,9 @@ enum cw_end_by {
 };
 
 /*
- * The names in documents: "process", "kernel" …, never NULL. The name of CW_END_BY_UNKNOWN, and of
- * a number of a newer version, is "". A name of a newer version is CW_END_BY_UNKNOWN.
+ * cw_end_by_name() returns the name of a number in documents: "process", "kernel" …. It returns ""
+ * for CW_END_BY_UNKNOWN and for the number of a newer version, and never NULL.
+ * cw_end_by_from_name() returns CW_END_BY_UNKNOWN for the name of a newer version.
  */
 const char *cw_end_by_name(unsigned by);
 enum cw_end_by cw_end_by_from_name(const char *name);
@@ -53,31 +51,36 @@ enum { /* flags of a rank */
        CW_RANKF_SHUTDOWN =
 	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
        CW_RANKF_OOM_KILLED = 1 << 2,
-       CW_RANKF_PYTHON = 1 << 3,          /* Python stacks are armed */
+       CW_RANKF_PYTHON = 1 << 3,          /* the agent can take Python stacks */
        CW_RANKF_D_STATE = 1 << 4,         /* its main thread is in uninterruptible sleep */
        CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant is active */
-       CW_RANKF_BEATING = 1 << 6,         /* the agent's thread beats */
+       CW_RANKF_BEATING = 1 << 6,         /* the agent's thread updates its heartbeat */
        CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is frozen */
        CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* no user set job_timeout_ns; it is PyTorch's default */
 };
 
 /*
- * What the thread that must make the next call waits for. An open wait may end at any time by an
- * event outside the process. Only another thread of the same process can end a closed wait.
+ * Why the thread that must make the next call waits. An open wait may end at any time by an event
+ * outside the process. Only another thread of the same process can end a closed wait.
  */
 enum cw_host_wait {
 	CW_HOST_WAIT_UNKNOWN = 0,
-	/* Closed: another thread of the process holds the lock, and none runs. */
+	/*
+	 * Closed: another thread of the process holds the lock, and no thread of the process runs.
+	 */
 	CW_HOST_WAIT_LOCK,
 	CW_HOST_WAIT_GIL,     /* closed: Python's interpreter lock */
 	CW_HOST_WAIT_QUEUE,   /* open: a queue, a condition, or a time */
 	CW_HOST_WAIT_SOCKET,  /* open */
-	CW_HOST_WAIT_TTY,     /* open: input of a person */
+	CW_HOST_WAIT_TTY,     /* open: input of a person at a terminal */
 	CW_HOST_WAIT_STORAGE, /* uninterruptible sleep, and no byte moves */
 	CW_HOST_WAIT__MAX,
 };
 
-/* The names in documents: "lock", "socket" … Otherwise like cw_end_by_name(). */
+/*
+ * Return the name of a wait in documents ("lock", "socket" …), or the number of a name. Unknown
+ * names and numbers are as in cw_end_by_name().
+ */
 const char *cw_host_wait_name(unsigned wait);
 enum cw_host_wait cw_host_wait_from_name(const char *name);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key of a job: 128 bits that nodes use to find it. cw_job_key_make() makes it
- * (identity/job_label.h). The key alone is no proof of identity: after each look-up we compare uid
- * and label (identity/job_id.h).
+ * The key of a job: 128 bits by which nodes find the job. cw_job_key_make() computes the key
+ * (identity/job_label.h). The key alone does not prove that two jobs are the same. After each
+ * look-up we compare uid and label (identity/job_id.h).
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #define CW_JOB_KEY_BYTES 16
 
-/* If all bytes are zero, there is no key. */
+/* A job key. If all bytes are zero, there is no key. */
 struct cw_job_key {
 	uint8_t bytes[CW_JOB_KEY_BYTES];
 };

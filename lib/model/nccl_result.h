@@ -17,17 +17,20 @@ enum cw_nccl_result {
 	CW_NCCL_IN_PROGRESS = 7, /* no error: NCCL is still working on the call */
 };
 
-/* True for results that NCCL returns to a rank that has lost its peer (src/misc/socket.cc). */
+/*
+ * True for results that NCCL returns to a rank whose connection to another rank broke
+ * (src/misc/socket.cc).
+ */
 static inline bool cw_result_is_lost_peer(int result)
 {
 	return result == CW_NCCL_SYSTEM_ERROR || result == CW_NCCL_REMOTE_ERROR;
 }
 
-/* Size of a buffer for the name of a result. */
+/* The size of a buffer for the name of a result. */
 #define CW_NCCL_RESULT_NAME_MAX 40u
 
 /*
  * Returns a name like "ncclSystemError", or "ncclResult_t N" for a number without a name. The
- * result is a constant or buf.
+ * returned text is a constant or lies in buf.
  */
 const char *cw_nccl_result_name(int64_t result, char *buf, size_t len);

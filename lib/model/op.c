@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The names appear in reports, bundles and JSON: append only, never rename. */
+/* The names of kinds in reports, bundles and JSON: append only, never rename. */
 static const char *const kind_names[CW_OP__MAX] = {
 	[CW_OP_NONE] = "none",
 	[CW_OP_ALL_REDUCE] = "all_reduce",
@@ -37,8 +37,8 @@ static const char *const kind_names[CW_OP__MAX] = {
 };
 
 /*
- * "op-0" … "op-259". As constants, the names of unknown kinds need no buffer and no thread-local
- * state.
+ * The names "op-0" … "op-259" of unknown kinds. They are constants, because cw_op_kind_name() has
+ * neither a buffer nor thread-local state.
  */
 #define OP_TEN(d)                                                                                  \
 	"op-" #d "0", "op-" #d "1", "op-" #d "2", "op-" #d "3", "op-" #d "4", "op-" #d "5",        \
@@ -90,7 +90,7 @@ const char *cw_op_kind_name(unsigned kind)
 	return "op-?";
 }
 
-/* Returns NULL if the type is unknown. */
+/* Returns the row of a data type; NULL if the type is unknown. */
 static const struct dtype *dtype_of(unsigned dtype)
 {
 	if (dtype < CW_DTYPE__MAX)
@@ -121,7 +121,10 @@ int cw_op_kind_from_name(const char *name)
 	for (unsigned i = 0; i < CW_OP__MAX; i++)
 		if (kind_names[i] && strcmp(kind_names[i], name) == 0)
 			return (int)i;
-	/* We also parse the names that cw_op_kind_name() gives to kinds of a newer agent. */
+	/*
+	 * A kind of a newer agent has a name like "op-77" from cw_op_kind_name(). We parse such
+	 * names too.
+	 */
 	for (unsigned i = 0; i < 256; i++)
 		if (strcmp(number_names[i], name) == 0)
 			return (int)i;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One NCCL call ("op") in the terms of docs/design/verdict.md#terms. All parts after the flight
- * record use this form: the record reader produces it, messages carry it, the engine reasons about
- * it, reports print it. The enums' numbers are written into flight records, messages and bundles:
- * append only.
+ * One NCCL call ("op") in the terms of docs/design/verdict.md#terms. The record reader produces
+ * ops, messages carry them, the engine reasons about them, and reports print them. The enums'
+ * numbers are written into flight records, messages and bundles: append only.
  */
 #pragma once
 
@@ -69,20 +68,26 @@ enum cw_dtype {
 	CW_DTYPE_FP8_E4M3 = 10,
 	CW_DTYPE_FP8_E5M2 = 11,
 	CW_DTYPE__MAX,
-	/* PyTorch's types that NCCL lacks. They occur only in dumps; no agent records them. */
+	/*
+	 * PyTorch's types that NCCL lacks. These types occur only in dumps of PyTorch; no agent
+	 * records them.
+	 */
 	CW_DTYPE_FOREIGN = 64,
 	CW_DTYPE_INT16 = CW_DTYPE_FOREIGN,
 	CW_DTYPE_UINT16,
 	CW_DTYPE_FP8_E4M3FNUZ,
 	CW_DTYPE_FP8_E5M2FNUZ,
 	CW_DTYPE_FP8_E8M0FNU,
-	CW_DTYPE_FP4_E2M1X2, /* two elements in a byte, which counts as one */
+	CW_DTYPE_FP4_E2M1X2, /* two elements in a byte; we count the byte as one element */
 	CW_DTYPE_FOREIGN__MAX,
-	CW_DTYPE_OTHER = 254, /* in a dump: a type whose name we do not know */
+	CW_DTYPE_OTHER = 254, /* in a dump: a type with an unknown name */
 	CW_DTYPE_NONE = 255,
 };
 
-/* The values of ncclRedOp_t (nccl.h 2.28); every user-made operator becomes PREMULSUM. */
+/*
+ * The values of ncclRedOp_t (nccl.h 2.28). We record every operator that the user made as
+ * PREMULSUM.
+ */
 enum cw_redop {
 	CW_REDOP_SUM = 0,
 	CW_REDOP_PROD = 1,
@@ -96,7 +101,7 @@ enum cw_redop {
 
 /* How far an op has come on the device. */
 enum cw_progress {
-	CW_PROGRESS_UNKNOWN = 0, /* not tracked; this does not mean "not completed" */
+	CW_PROGRESS_UNKNOWN = 0, /* not tracked; the op may have completed */
 	CW_PROGRESS_ENQUEUED = 1,
 	CW_PROGRESS_REACHED = 2, /* the stream has reached the op */
 	CW_PROGRESS_COMPLETED = 3,
@@ -105,15 +110,21 @@ enum cw_progress {
 /* Bits of cw_op.flags. */
 enum {
 	CW_OPF_RETURNED = 1 << 0, /* the call has returned to the host */
-	CW_OPF_GROUPED = 1 << 1,  /* inside ncclGroupStart/End */
-	CW_OPF_QUEUED = 1 << 2,   /* in a group that has not reached its outermost end */
+	CW_OPF_GROUPED = 1 << 1,  /* called between ncclGroupStart and ncclGroupEnd */
+	CW_OPF_QUEUED = 1 << 2,   /* in a group whose outermost ncclGroupEnd was not called yet */
 	CW_OPF_DROPPED = 1 << 3,  /* its group was simulated or failed, so it was never launched */
-	/* Captured into a CUDA graph: part of a template, so the call itself launched nothing. */
+	/*
+	 * Captured into a CUDA graph. The call itself launched nothing; later launches of the graph
+	 * do.
+	 */
 	CW_OPF_CAPTURED = 1 << 4,
 	CW_OPF_IN_PLACE = 1 << 5,
-	CW_OPF_NO_COUNT = 1 << 6,    /* local to the rank, or empty; such an op has no coll_seq */
-	CW_OPF_IN_PROGRESS = 1 << 7, /* returned ncclInProgress (non-blocking comm) */
-	/* No progress writes of its own; the writes of later ops cover it. */
+	/* Local to the rank, or empty; an op with this flag has no coll_seq. */
+	CW_OPF_NO_COUNT = 1 << 6,
+	CW_OPF_IN_PROGRESS = 1 << 7, /* the call returned ncclInProgress (non-blocking comm) */
+	/*
+	 * The op has no progress writes of its own. The progress writes of later ops cover this op.
+	 */
 	CW_OPF_UNTRACKED = 1 << 8,
 };
 
@@ -126,18 +137,21 @@ struct cw_op {
 };
 
 /*
- * Returns "all_reduce", "send", "comm_init", …; "op-N" for an unknown number, never NULL. Any
- * thread.
+ * Returns the name of a kind: "all_reduce", "send", "comm_init", …. Returns "op-N" for an unknown
+ * number, never NULL. Any thread.
  */
 const char *cw_op_kind_name(unsigned kind);
 
-/* Returns "bf16", "fp32", "int64", …; "none" for CW_DTYPE_NONE, "dtype-?" for an unknown type. */
+/*
+ * Returns the name of a data type: "bf16", "fp32", "int64", …. Returns "none" for CW_DTYPE_NONE,
+ * and "dtype-?" for an unknown type.
+ */
 const char *cw_dtype_name(unsigned dtype);
 
-/* Returns "sum", "premulsum", …; "none" for CW_REDOP_NONE. */
+/* Returns the name of a reduction: "sum", "premulsum", …. Returns "none" for CW_REDOP_NONE. */
 const char *cw_redop_name(unsigned redop);
 
-/* These return the number of a name; -1 if the name is unknown. */
+/* Return the number of a name; -1 if the name is unknown. */
 int cw_op_kind_from_name(const char *name);
 int cw_dtype_from_name(const char *name);
 int cw_redop_from_name(const char *name);
@@ -155,7 +169,9 @@ static inline bool cw_op_is_p2p(unsigned kind)
 	return kind == CW_OP_SEND || kind == CW_OP_RECV;
 }
 
-/* True for collectives with a root. All other ranks send to the root, or receive from it. */
+/*
+ * True for collectives with a root. In these all other ranks send to the root, or receive from it.
+ */
 static inline bool cw_op_has_root(unsigned kind)
 {
 	return kind == CW_OP_BROADCAST || kind == CW_OP_REDUCE || kind == CW_OP_GATHER ||
@@ -167,7 +183,9 @@ static inline bool cw_op_has_redop(unsigned kind)
 	return kind == CW_OP_ALL_REDUCE || kind == CW_OP_REDUCE || kind == CW_OP_REDUCE_SCATTER;
 }
 
-/* True for init, split, finalize and the like, which block the host until other ranks arrive. */
+/*
+ * True for calls such as init, split and finalize, which block the host until other ranks arrive.
+ */
 static inline bool cw_op_blocks_host(unsigned kind)
 {
 	return kind >= CW_OP_COMM_INIT && kind <= CW_OP_GROUP_END;

@@ -7,34 +7,34 @@
 
 #include "common/clock.h"
 
-/* If a peer has sent no frame for this long, it is silent, even if its connection looks healthy. */
+/* A peer is silent if it has sent no frame for this long, even if its connection looks healthy. */
 #define CW_PEER_SILENT_NS (10 * CW_NS_PER_S)
 
 enum cw_peer_state {
 	CW_PEER_NEVER = 0, /* not connected since this daemon started */
 	CW_PEER_CONNECTED = 1,
-	CW_PEER_LOST = 2,    /* was connected; the connection ended without a goodbye */
-	CW_PEER_GOODBYE = 3, /* its daemon stopped in order: wait for it */
+	CW_PEER_LOST = 2,    /* was connected; the connection ended without a goodbye message */
+	CW_PEER_GOODBYE = 3, /* its daemon said goodbye, for example to restart: wait for it */
 	CW_PEER__MAX,
 };
 
-/* Why we refuse the peer, or it refuses us. */
+/* Why this daemon refuses the peer, or the peer refuses this daemon. */
 enum cw_peer_refusal {
 	CW_PEER_NOT_REFUSED = 0,
-	CW_PEER_KEY_DIFFERS = 1, /* its key differs from ours */
-	CW_PEER_NO_KEY = 2,      /* it speaks without TLS: it has neither key nor certificate */
+	CW_PEER_KEY_DIFFERS = 1, /* its cluster key differs from ours */
+	CW_PEER_NO_KEY = 2, /* the peer speaks without TLS, so it has neither key nor certificate */
 	CW_PEER_CERTIFICATE = 3, /* one side does not accept the certificate of the other */
 	CW_PEER_TLS = 4,         /* the handshake failed in another way */
 	CW_PEER_REFUSAL__MAX,
 };
 
 /*
- * The name in documents ("key_differs" …) and the words for people ("key differs" …). NULL for
- * CW_PEER_NOT_REFUSED and unknown numbers.
+ * Return the name of a refusal in documents ("key_differs" …) and its words for people ("key
+ * differs" …). NULL for CW_PEER_NOT_REFUSED and for unknown numbers.
  */
 const char *cw_peer_refusal_name(unsigned refusal);
 const char *cw_peer_refusal_words(unsigned refusal);
-/* -1 = another name, as of a newer daemon. */
+/* Returns the number of a name; -1 for an unknown name, for example of a newer daemon. */
 int cw_peer_refusal_from_name(const char *name);
 
 struct cw_peer {
@@ -42,10 +42,11 @@ struct cw_peer {
 	const char *address;
 	uint32_t state; /* enum cw_peer_state */
 	uint64_t epoch;
-	int64_t last_seen_ns; /* last frame, on the awake clock; 0 = never */
-	/* Since this time, the gap between two frames was always less than CW_PEER_GAP_NS. */
+	int64_t last_seen_ns; /* time of the last frame, on the awake clock; 0 = no frame yet */
+	/* Since this time, no two frames were CW_PEER_GAP_NS or more apart. */
 	int64_t seen_since_ns;
-	uint64_t dropped; /* frames that we did not send: output limit reached, or not connected */
+	/* Number of frames that we did not send: output limit reached, or not connected. */
+	uint64_t dropped;
 	uint32_t refusal; /* enum cw_peer_refusal */
 };
 

@@ -12,8 +12,8 @@
 
 #define MORE ",…"
 /*
- * Room for one item. "-2147483648-2147483647," is longer than any item, because numbers are never
- * negative here.
+ * The size of a buffer for one item. "-2147483648-2147483647," is longer than any item, because
+ * numbers are never negative here.
  */
 #define ITEM_MAX 32
 
@@ -25,7 +25,8 @@ static int compare_i32(const void *a, const void *b)
 }
 
 /*
- * True if the numbers ascend. Most sets are already sorted, and the sets of a large job are long.
+ * True if the numbers ascend. We ask this first, because most sets are already sorted, and sorting
+ * the sets of a large job again takes long.
  */
 static bool is_sorted(const int32_t *v, size_t n)
 {
@@ -62,7 +63,10 @@ static int32_t *sorted_copy(const int32_t *ranks, size_t n, size_t *ret_n)
 	return v;
 }
 
-/* Writes the item that starts at v[i], with its comma. Returns the index of the next item. */
+/*
+ * Writes the item ("7" or "0-15") that starts at v[i], after a comma if i > 0. Returns the index of
+ * the next item.
+ */
 static size_t format_item(const int32_t *v, size_t n, size_t i, char item[static ITEM_MAX])
 {
 	const char *comma = i ? "," : "";
@@ -98,7 +102,7 @@ char *cw_rankset_format(const int32_t *ranks, size_t n, char *buf, size_t len)
 		item_len = strlen(item);
 		reserve = next < n_v ? strlen(MORE) : 0;
 		if (used + item_len + reserve + 1 > len) {
-			/* At the start of the text there is no comma. */
+			/* MORE begins with a comma. At the start of the text we skip this comma. */
 			const char *more = used ? MORE : &MORE[1];
 
 			if (used + strlen(more) + 1 <= len)

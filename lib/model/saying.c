@@ -40,14 +40,17 @@ bool cw_arg_fits(char row, unsigned kind)
 	return (unsigned char)row == kind;
 }
 
-#define ROOM 8u /* a list has room for a multiple of so many sayings */
+#define ROOM 8u /* We allocate room for sayings in multiples of this number. */
 
 static uint32_t rounded_up(uint32_t n)
 {
 	return (n + ROOM - 1) / ROOM * ROOM;
 }
 
-/* The arena keeps the shorter copies of a list that grows; most lists never grow. */
+/*
+ * Makes room for `more` sayings. A list that grows moves, and the arena keeps the shorter copies
+ * until it is emptied. That memory is small, because most lists never grow.
+ */
 static bool make_room(struct cw_clause *clause, uint32_t more)
 {
 	struct cw_said *said;

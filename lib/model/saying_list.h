@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sayings: everything that a verdict can say, one row each. A verdict's sentence is a list of
- * sayings with arguments (model/saying.h). lib/say renders them with the English of these rows.
+ * The sayings: the phrases from which all sentences of verdicts are built, one row each. A sentence
+ * is a list of sayings with arguments (model/saying.h). lib/say renders the sayings with the
+ * English of these rows.
  *
  * X(name, arguments, english)
  *
- * arguments: one letter for each argument, which is its kind:
+ * arguments: one letter for the kind of each argument:
  *
  *   R  rank set, "ranks 0-2"                    P  process, "rank 3 (node-a, pid 812)"
  *   W  rank set or process                      H  host
@@ -17,8 +18,9 @@
  *   Y  data type                                Z  operator of a reduction
  *   T  text from outside of the analysis        L  clause: a list of further sayings
  *
- * english: %1 to %9 is an argument. %1^ begins a sentence and takes a capital letter. %1(has|have)
- * agrees with the argument: the first form for one rank, process or thing, the second for others.
+ * english: %1 to %9 stand for the arguments. %1^ begins a sentence, and its first letter becomes a
+ * capital. %1(has|have) agrees with the argument: the first form for one rank, process or thing,
+ * the second for several.
  */
 #pragma once
 

@@ -15,14 +15,14 @@
 #include "model/signature.h"
 
 /*
- * Limits of nodes and notes. A job has fewer nodes than ranks. It has far fewer notes than this
- * limit, and more notes would go unread.
+ * Limits of the numbers of nodes and notes. A job has fewer nodes than ranks. A job has far fewer
+ * than 1,024 notes, and people would not read more.
  */
 #define MAX_NODES CW_SNAP_MAX_RANKS
 #define MAX_NOTES 1024u
 /*
- * Limits per member. A record has so much room for one rank, and we add room for recordings of
- * other tools.
+ * Limits per member. They exceed the room of a flight record for one rank, because recordings of
+ * other tools may have more.
  */
 #define MAX_WINDOW_OPS (1u << 16)
 #define MAX_P2P_PEERS (1u << 16)
@@ -51,8 +51,8 @@ struct cw_snap_store {
 	size_t cap_nodes, cap_ranks, cap_comms, cap_notes;
 	uint64_t n_members;
 	/*
-	 * Hash table from (id, instance) to index + 1 into comms. Open addressing, a power of two,
-	 * at most half full.
+	 * A hash table from (id, instance) to an index into comms. A slot has the index + 1; 0 =
+	 * free. Open addressing; the size is a power of two, and the table is at most half full.
 	 */
 	uint32_t *comm_slots;
 	uint32_t n_comm_slots;
@@ -114,7 +114,9 @@ void cw_snapshot_reset(struct cw_snapshot *snap)
 	};
 }
 
-/* Makes room for one more element; returns the array, which may have moved, or NULL. */
+/*
+ * Makes room for one more element. Returns the array, which may have moved; NULL = out of memory.
+ */
 static void *grow(void *array, size_t n, size_t *cap, size_t size)
 {
 	size_t want = *cap ? *cap * 2 : 16;
@@ -138,8 +140,8 @@ static bool copy_text(struct cw_snapshot *snap, const char *text, const char **r
 }
 
 /*
- * CW_RANK_FACTS(OWN) and the like copy the texts of *to and bound its times. If out of memory, they
- * set `ok`, a bool of the caller, to false.
+ * CW_RANK_FACTS(OWN), and OWN with the other lists of facts, copies the texts of *to and bounds its
+ * times. If out of memory, it sets `ok`, a bool of the caller, to false.
  */
 /* clang-format off */
 #define OWN(kind, type, name, ...) OWN_##kind(name)
@@ -235,7 +237,7 @@ int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *r
 	return 0;
 }
 
-/* False if we ran out of memory. */
+/* Copies the texts of a rank's cause. Returns false if out of memory. */
 static bool own_cause(struct cw_snapshot *snap, struct cw_snap_rank *to)
 {
 	char text[CW_CAUSE_BYTES];
@@ -283,7 +285,7 @@ static void index_comm(struct cw_snap_store *st, const struct cw_snap_comm *comm
 	st->comm_slots[s] = c + 1;
 }
 
-/* Grows the table so that it stays at most half full after one more comm. */
+/* Grows the hash table of comms, so that it is at most half full after one more comm. */
 static int reserve_comm_slots(struct cw_snapshot *snap)
 {
 	struct cw_snap_store *st = snap->store;
@@ -336,7 +338,7 @@ int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm
 static void clear_unclaimed(struct cw_snap_comm *c)
 {
 	if (c->n_claimed == c->nranks)
-		return; /* the common case: the caller has filled all places */
+		return; /* the common case: the caller has filled all members */
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank == CW_SNAP_NONE)
 			c->members[m] = (struct cw_snap_member){ .rank = CW_SNAP_NONE };
@@ -366,7 +368,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 
 	if (nranks <= c->nranks)
 		return 0;
-	/* The arena still holds the old members, so they count, too. */
+	/* The arena still holds the old members, so the limit counts them too. */
 	if (st->n_members + nranks > CW_SNAP_MAX_MEMBERS)
 		return -E2BIG;
 	members = cw_arena_new_array(&st->arena, struct cw_snap_member, nranks);
@@ -377,7 +379,7 @@ int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nran
 		members[m].rank = CW_SNAP_NONE;
 	st->n_members += nranks;
 	c->members = members;
-	c->last_ops = NULL; /* the arena keeps the old ops */
+	c->last_ops = NULL; /* the old ops stay in the arena */
 	c->nranks = nranks;
 	return 0;
 }
@@ -451,7 +453,7 @@ int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	return 0;
 }
 
-/* Copies a part of a member; NULL stays NULL. If out of memory, sets *ok to false. */
+/* Returns a copy of a part of a member. NULL stays NULL. If out of memory, sets *ok to false. */
 static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bool *ok)
 {
 	void *copy = cw_arena_memdup(a, part, n, size);
@@ -489,7 +491,7 @@ int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
 	sanitise_ops(to->last, 1);
 	sanitise_ops(to->window, to->n_window);
 	to->window_ns = cw_bounded_ns(to->window_ns);
-	/* We sort by peer, so that the engine finds a counterpart by bisection. */
+	/* We sort by peer, because the engine finds a counterpart by bisection. */
 	if (to->n_p2p > 1)
 		qsort(to->p2p, to->n_p2p, sizeof(*to->p2p), compare_peers);
 	return 0;
@@ -519,7 +521,9 @@ int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t com
 	return r;
 }
 
-/* Copies the call stack of an op from the window. Other copies of the op may lack it. */
+/*
+ * Gives an op the call stack of its copy in the window, because other copies may lack the stack.
+ */
 static void copy_stack(struct cw_op *to, const struct cw_op *window, uint32_t n)
 {
 	for (uint32_t i = n; to && !to->stack && i-- > 0;)

@@ -2,22 +2,23 @@
 /*
  * The input of the engine: all known facts about one job at one instant.
  *
- * Plain data: no clock, no descriptors, no callbacks. The daemon fills it from digests and windows,
- * the CLI from a bundle, the suite from scenario files, the benchmark from a generator. The engine
- * cannot tell the difference. All times are in ns on one timeline, which the snapshot's maker
- * chooses. `now_ns` is the described instant. Inside a snapshot we refer to ranks by index into
- * `ranks`. The user knows a rank by the number `ranks[i].rank`.
+ * A snapshot is plain data, without clock, descriptors and callbacks. The daemon fills it from
+ * digests and windows, the CLI from a bundle, the suite from scenario files, and the benchmark from
+ * a generator. The engine cannot tell these sources apart. All times are in ns on one timeline,
+ * which the maker of the snapshot chooses. `now_ns` is the instant that the snapshot describes.
+ * Inside a snapshot we refer to ranks by index into `ranks`. The user knows a rank by the number
+ * `ranks[i].rank`.
  *
  * Absence is explicit. A counter without its CW_KNOWN_ bit, a window that is NULL, and a member
- * without a rank mean "not visible". The engine must treat them so, and never as zero.
+ * without a rank are "not visible". The engine must never treat them as zero.
  *
  * model/fact_list.h lists the facts about ranks, communicators and members. The snapshot owns their
  * texts, which may be NULL.
  *
- * Ownership: the snapshot owns all its data. cw_snapshot_new() makes an empty one, the
- * cw_snapshot_add_* functions grow it, cw_snapshot_free() frees all. The next add to an array
- * invalidates pointers into it. Not thread-safe; no blocking. The only errors are -ENOMEM and
- * limits (-E2BIG).
+ * Ownership: the snapshot owns all its data. cw_snapshot_new() makes an empty snapshot, the
+ * cw_snapshot_add_* functions grow it, and cw_snapshot_free() frees it. The next add to an array
+ * invalidates pointers into the array. Not thread-safe; no blocking. The only errors are -ENOMEM
+ * and limits (-E2BIG).
  */
 #pragma once
 
@@ -30,7 +31,7 @@
 
 #define CW_SNAP_NONE UINT32_MAX
 
-/* Limits: we build snapshots from untrusted data. */
+/* Limits of a snapshot. We need them because snapshots are built from untrusted data. */
 #define CW_SNAP_MAX_RANKS (1u << 20)
 #define CW_SNAP_MAX_COMMS (1u << 22)
 #define CW_SNAP_MAX_MEMBERS (1u << 24)
@@ -38,10 +39,10 @@
 
 enum cw_node_state {
 	CW_NODE_REPORTING = 0,
-	/* It sent no digest for longer than the limit; perhaps it is only slow. */
+	/* The node sent no digest for longer than node_silent_ns; perhaps it is only slow. */
 	CW_NODE_SILENT = 1,
-	CW_NODE_SAID_GOODBYE = 2, /* its daemon restarts: wait for it */
-	/* It was reporting, stopped without a goodbye, and refuses to reconnect. */
+	CW_NODE_SAID_GOODBYE = 2, /* its daemon said goodbye and restarts: wait for it */
+	/* The node was reporting, stopped without a goodbye, and refuses to reconnect. */
 	CW_NODE_UNREACHABLE = 3,
 };
 
@@ -56,7 +57,7 @@ struct cw_snap_rank {
 	CW_RANK_FACTS(CW_KEPT_FIELD)
 	CW_SAME_FACTS(cause_facts, CW_CAUSE_FACTS);
 	CW_CAUSE_FACTS(CW_KEPT_FIELD)
-	struct cw_op host_call; /* CW_OP_NONE as its kind = no such call */
+	struct cw_op host_call; /* kind CW_OP_NONE = the rank is in no such call */
 };
 
 /*
@@ -70,11 +71,11 @@ static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
 			  a->start_ticks == b->start_ticks && a->node == b->node);
 }
 
-/* Two checkpoints per level of cw_checkpoint_slot(). */
+/* A member has two checkpoints for each level of cw_checkpoint_slot() (model/signature.h). */
 #define CW_SNAP_CHECKPOINTS 8
 #define CW_SNAP_MAX_LAST_HASHES 8u
 
-/* One rank's view of one comm. Index in the comm's members = comm rank. */
+/* One rank's facts about one comm. The index in the comm's `members` is the comm rank. */
 struct cw_snap_member {
 	CW_SAME_FACTS(member_facts, CW_MEMBER_FACTS);
 	CW_MEMBER_FACTS(CW_KEPT_FIELD)
@@ -84,7 +85,7 @@ struct cw_snap_member {
 	struct cw_op *pending; /* owned, NULL = none */
 	struct cw_op *last;    /* owned, NULL = none */
 	/*
-	 * The last ops, the oldest first, perhaps after a few older ones. Owned; NULL = not
+	 * The last ops, the oldest first. A few older ops may precede them. Owned; NULL = not
 	 * fetched.
 	 */
 	struct cw_op *window;
@@ -98,7 +99,8 @@ struct cw_snap_comm {
 	CW_COMM_FACTS(CW_KEPT_FIELD)
 	struct cw_snap_member *members; /* array of nranks members; owned */
 	/*
-	 * Private: the `last` ops of all members, side by side, because we read them in sequence.
+	 * Private: the `last` ops of all members, side by side, because the engine reads them in
+	 * sequence.
 	 */
 	struct cw_op *last_ops;
 	uint32_t n_claimed; /* private: number of members with a rank */
@@ -111,15 +113,15 @@ struct cw_thresholds {
 	int64_t stall_min_ns, stall_max_ns; /* bounds of T, the patience with a collective */
 	uint32_t stall_factor;              /* T = factor × median interval */
 	int64_t first_op_ns, first_op_per_rank_ns;
-	int64_t proof_ns;             /* we alert this long after we have first seen a proof */
-	int64_t confirm_ns;           /* time between two equal readings */
+	int64_t proof_ns;             /* the time from the first sight of a proof to its alert */
+	int64_t confirm_ns;           /* minimum time between two equal readings of the evidence */
 	int64_t window_after_ns;      /* fetch windows if a comm's oldest pending op is this old */
 	int64_t no_progress_after_ns; /* the setting no_progress_after */
-	/* Least time until we report a wait whose culprit is unknown. */
+	/* The minimum time until we report a wait whose culprit is unknown. */
 	int64_t host_activity_alert_ns;
 	int64_t in_collective_ns; /* limit for progress words that do not change */
 	int64_t node_silent_ns;
-	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = no such assumption */
+	uint64_t bytes_per_s; /* assumed worst bandwidth of large ops; 0 = no assumption */
 };
 
 enum cw_policy { CW_POLICY_TRAINING = 0, CW_POLICY_SERVING = 1, CW_POLICY_OFF = 2 };
@@ -128,22 +130,27 @@ struct cw_snapshot {
 	int64_t now_ns;  /* the instant that the snapshot describes */
 	int64_t wall_ns; /* wall time of now_ns, for people; 0 = unknown */
 	/*
-	 * The total time until now_ns in which the snapshot's maker was held up and evaluated
-	 * nothing. Documents do not contain it.
+	 * The total time until now_ns in which the maker of the snapshot was held up and evaluated
+	 * nothing. Documents do not contain held_ns.
 	 */
 	int64_t held_ns;
 	const char *job;         /* label of the job; owned */
 	const char *group;       /* the source of the rank numbers, for example "RANK"; owned */
 	uint32_t policy;         /* enum cw_policy */
 	uint32_t ranks_expected; /* 0 = unknown */
-	/* Rank processes that the node does not watch, so they are not in `ranks`. */
+	/*
+	 * Number of rank processes that the node does not watch and that `ranks` therefore lacks.
+	 */
 	uint32_t untracked;
 	/*
-	 * For imported dumps: the number of incomplete calls, whether or not a member shows them.
-	 * Documents do not contain it.
+	 * For imported dumps: the number of incomplete calls, including those that no member shows.
+	 * Documents do not contain open_calls.
 	 */
 	uint32_t open_calls;
-	/* Number of calls that the dumps list or count, even omitted ones. Not in documents. */
+	/*
+	 * Number of calls that the dumps list or count, including omitted calls. Documents do not
+	 * contain listed_calls.
+	 */
 	uint64_t listed_calls;
 	struct cw_thresholds thresholds;
 	struct cw_snap_node *nodes;
@@ -152,7 +159,7 @@ struct cw_snapshot {
 	uint32_t n_nodes, n_ranks, n_comms;
 	const char **notes; /* facts that were not visible; owned */
 	uint32_t n_notes;
-	const char **stacks; /* call stacks of ops, a line per frame; owned */
+	const char **stacks; /* call stacks of ops, one line per frame; owned */
 	uint32_t n_stacks;
 	struct cw_snap_store *store; /* private: owns all of the above */
 };
@@ -161,36 +168,39 @@ struct cw_thresholds cw_thresholds_default(void);
 
 /* Returns an empty snapshot; NULL = out of memory. */
 struct cw_snapshot *cw_snapshot_new(void);
-/* Empties the snapshot, but keeps its memory for reuse. */
+/* Empties the snapshot, but keeps its memory for the next one. */
 void cw_snapshot_reset(struct cw_snapshot *snap);
-/* Frees the snapshot. snap may be NULL. Returns NULL. */
+/* Frees the snapshot, which may be NULL. Returns NULL. */
 struct cw_snapshot *cw_snapshot_free(struct cw_snapshot *snap);
 
-/* Each function copies its strings, which may be NULL, and returns 0, -ENOMEM or -E2BIG. */
+/*
+ * cw_snapshot_set_job() and the cw_snapshot_add_* functions copy their strings, which may be NULL.
+ * They return 0, -ENOMEM or -E2BIG.
+ */
 int cw_snapshot_set_job(struct cw_snapshot *snap, const char *job, const char *group);
 int cw_snapshot_add_note(struct cw_snapshot *snap, const char *note);
 /*
- * Adds a call stack and stores its number, which ops refer to. The same text gets the same number.
- * *ret_number is 0 if the snapshot already has CW_SNAP_MAX_STACKS others.
+ * Adds a call stack and stores its number, which ops refer to. Equal texts get the same number. If
+ * the snapshot already has CW_SNAP_MAX_STACKS other stacks, *ret_number is 0.
  */
 int cw_snapshot_add_stack(struct cw_snapshot *snap, const char *text, uint32_t *ret_number);
 int cw_snapshot_add_node(struct cw_snapshot *snap, const char *name, uint32_t *ret_index);
 /*
- * Copies *rank with its texts. If the facts about its death or stop are known, `cause` becomes
- * their text (model/cause.h).
+ * Adds a copy of *rank with its texts. If the facts about its death or stop are known, `cause` of
+ * the copy becomes their text (model/cause.h).
  */
 int cw_snapshot_add_rank(struct cw_snapshot *snap, const struct cw_snap_rank *rank,
 			 uint32_t *ret_index);
 /*
- * Copies the scalars and the name of *comm, and makes nranks members with rank CW_SNAP_NONE. A
- * pointer to the comm is valid until the next cw_snapshot_add_comm().
+ * Adds a comm with a copy of the scalars and the name of *comm. The comm gets nranks members, whose
+ * rank is CW_SNAP_NONE. A pointer to the comm is valid until the next cw_snapshot_add_comm().
  */
 int cw_snapshot_add_comm(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			 uint32_t *ret_index);
 /*
- * Like cw_snapshot_add_comm(), but for callers that fill nearly all of many members. It does not
- * zero the members without a rank. Until cw_snapshot_clear_unclaimed() zeroes them, the caller may
- * read only their rank.
+ * Like cw_snapshot_add_comm(), but for a caller that fills nearly all of many members. The function
+ * saves the time of zeroing the members. Until cw_snapshot_clear_unclaimed() zeroes the members
+ * without a rank, the caller may read only the rank of these members.
  */
 int cw_snapshot_add_comm_raw(struct cw_snapshot *snap, const struct cw_snap_comm *comm,
 			     uint32_t *ret_index);
@@ -200,17 +210,22 @@ void cw_snapshot_clear_unclaimed(struct cw_snapshot *snap);
  */
 int cw_snapshot_grow_comm(struct cw_snapshot *snap, uint32_t comm, uint32_t nranks);
 /*
- * Fills member comm_rank of comm `comm` with a copy of *member (including pending, last, window,
- * p2p and last_error). Returns -EINVAL if comm or comm_rank is out of range, or the place is taken.
+ * Fills member comm_rank of comm `comm` with a copy of *member, including pending, last, window,
+ * p2p and last_error. Returns -EINVAL if comm or comm_rank is out of range, or if the member
+ * already has a rank.
  */
 int cw_snapshot_set_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_snap_member *member);
 /*
- * These do the work of cw_snapshot_set_member() in steps, without copies of a whole member.
- * cw_snapshot_claim_member() takes the place for `rank` and returns the zeroed member. The caller
- * fills it, except for its two ops, which cw_snapshot_copy_pending() and cw_snapshot_copy_last()
- * copy. cw_snapshot_own_member() then copies the remaining referenced data into the snapshot. If
- * one of these fails, the caller may only free or reset the snapshot.
+ * These functions do the work of cw_snapshot_set_member() in steps, without copies of a whole
+ * member:
+ *
+ *  1. cw_snapshot_claim_member() gives the member to `rank` and returns the zeroed member.
+ *  2. The caller fills the member, except for its two ops. cw_snapshot_copy_pending() and
+ *     cw_snapshot_copy_last() copy these ops.
+ *  3. cw_snapshot_own_member() copies the remaining referenced data into the snapshot.
+ *
+ * If one of the functions fails, the caller may only free or reset the snapshot.
  */
 int cw_snapshot_claim_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			     uint32_t rank, struct cw_snap_member **ret);
@@ -219,7 +234,7 @@ int cw_snapshot_copy_pending(struct cw_snapshot *snap, struct cw_snap_member *me
 int cw_snapshot_copy_last(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			  const struct cw_op *op);
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *member);
-/* Copies a window into a member that is already set. An earlier window is replaced. */
+/* Copies a window of ops into a member that is already set, and replaces an earlier window. */
 int cw_snapshot_set_window(struct cw_snapshot *snap, uint32_t comm, uint32_t comm_rank,
 			   const struct cw_op *ops, uint32_t n_ops, uint64_t lost, int64_t read_ns);
 
@@ -228,7 +243,7 @@ const char *cw_snapshot_stack(const struct cw_snapshot *snap, const struct cw_op
 
 /*
  * Returns the rank with the smallest time-out of the job's own watchdog. The job_timeout_ns of this
- * rank, and its source, apply to the job. NULL = no rank has a time-out.
+ * rank, and the source of that time-out, apply to the job. NULL = no rank has a time-out.
  */
 const struct cw_snap_rank *cw_snapshot_job_timeout(const struct cw_snapshot *snap);
 

@@ -8,8 +8,8 @@
 static int append(struct cw_text_set *set, const char *text, size_t bytes)
 {
 	/*
-	 * We avoid reallocarray(), because it needs glibc 2.26. The product cannot overflow: n is
-	 * below 2^32.
+	 * We use realloc(), because reallocarray() needs glibc 2.26. The product cannot overflow: n
+	 * is below 2^32.
 	 */
 	const char **more = realloc(set->texts, ((size_t)set->n + 1) * sizeof(*more));
 

@@ -15,10 +15,10 @@ struct cw_text_set {
 };
 
 /*
- * Finds or adds a text and stores its number. *ret_number is 0 if the set is full. Returns 0 or
+ * Finds or adds a text and stores its number. If the set is full, *ret_number is 0. Returns 0 or
  * -ENOMEM.
  */
 int cw_text_set_add(struct cw_text_set *set, const char *text, uint32_t *ret_number);
 
-/* Frees all texts; the limits stay. */
+/* Frees all texts. The limit `max` stays. */
 void cw_text_set_clear(struct cw_text_set *set);

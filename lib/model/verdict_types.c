@@ -185,16 +185,16 @@ bool cw_detail_is_hold(unsigned detail)
 	       detail == CW_DETAIL_STOPPED;
 }
 
-/* True for a mismatch or a lost message that blocks no rank. */
+/* True for a mismatch, or a lost message, that blocks no rank. */
 bool cw_verdict_is_silent(const struct cw_verdict *v)
 {
 	return v->is_left_behind || (v->verdict_class == CW_CLASS_MISMATCH && !v->waiting_since_ns);
 }
 
 /*
- * Makes the key of a verdict. Point-to-point and host calls have no coll_seq, so we distinguish
- * them by the awaited op. We leave out its local numbers (op_index, group), which differ between
- * ranks.
+ * Makes the key of a verdict. Point-to-point calls and calls that block the host have no coll_seq,
+ * so the awaited op distinguishes them. The key omits the op's local numbers (op_index, group),
+ * which differ between ranks.
  */
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -222,7 +222,10 @@ struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struc
 
 struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of)
 {
-	/* We find an arbitrary message first, so its p2p_seq is not part of the key. */
+	/*
+	 * Which of several unmatched messages we find first is arbitrary. So the key does not
+	 * contain p2p_seq.
+	 */
 	return (struct cw_verdict_key){ .comm_id = of->comm_id,
 					.instance = of->instance,
 					.op_kind = CW_OP_SEND,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of the engine: a verdict, its names, and the key that distinguishes verdicts. Meant
- * for code that keeps, sends or prints verdicts. analysis/verdict.h makes verdicts.
+ * The result of the engine: a verdict, the names of its parts, and the key that distinguishes
+ * verdicts. Meant for code that stores, sends or prints verdicts. analysis/verdict.h makes
+ * verdicts.
  *
  * Pure; any thread; nothing blocks.
  */
@@ -30,7 +31,7 @@ enum cw_class {
 	CW_CLASS__MAX,
 };
 
-/* Distinguishes the cases of a class; incidents carry its name. */
+/* A detail distinguishes the cases of a class. Incidents carry its name. */
 enum cw_detail {
 	CW_DETAIL_NONE = 0,
 	/* The end of a process. */
@@ -73,7 +74,7 @@ enum cw_detail {
 	CW_DETAIL_EXTRA,
 	CW_DETAIL_ORDER,
 	CW_DETAIL_UNKNOWN_CALL,
-	/* The property that differs between members of a new communicator. */
+	/* The property in which the members of a new communicator differ. */
 	CW_DETAIL_MEMBERSHIP,
 	CW_DETAIL_VERSION,
 	CW_DETAIL_ENVIRONMENT,
@@ -89,12 +90,13 @@ enum cw_confidence {
 };
 
 /*
- * Blind spots: places where a cause may hide from us. We call a verdict certain, and rule a cause
- * out, only if we could have seen the cause.
+ * Blind spots: places where a cause may be hidden from the engine. We call a verdict certain, and
+ * rule a cause out, only if we could have seen the cause.
  */
 enum cw_blind_spot {
 	/*
-	 * Ranks wait for a rank outside of NCCL, and the daemon cannot see the wait of that rank.
+	 * Ranks wait for a rank that is outside of NCCL, and the daemon cannot see why that rank
+	 * waits.
 	 */
 	CW_BLIND_WAIT = 0,
 	CW_BLIND_RANK,     /* a rank is not visible, or its node does not report */
@@ -104,27 +106,27 @@ enum cw_blind_spot {
 };
 
 /*
- * The blind spots that matter if all ranks seem to be inside a call: there the program could still
- * hide another cause.
+ * The blind spots that matter if all ranks seem to be inside a call. Even then the program could
+ * hide another cause in these blind spots.
  */
 #define CW_BLIND_OF_CALL (1u << CW_BLIND_RANK | 1u << CW_BLIND_CALLS)
 
 /*
- * Whether the job hangs. This does not depend on a verdict's confidence, which is about the
- * culprit. For example, if rank 0 evaluates, the other ranks certainly wait for it, but the job
- * does not hang.
+ * Whether the job hangs. The value is independent of a verdict's confidence, which is about the
+ * culprit. For example, while rank 0 evaluates a model, the other ranks certainly wait for it, but
+ * the job does not hang.
  */
 enum cw_hang {
 	CW_HANG_NONE = 0, /* no rank is blocked for good; calls differed, but completed */
 	CW_HANG_POSSIBLE,
 	CW_HANG_LIKELY,
-	CW_HANG_PROVEN, /* a longer wait cannot change it */
+	CW_HANG_PROVEN, /* a longer wait cannot change the verdict */
 };
 
-/* How we react to a verdict. */
+/* The reaction to a verdict. */
 enum cw_severity {
 	CW_SEVERITY_NOTICE = 0, /* goes to journal, status, metrics and bundle */
-	CW_SEVERITY_PAGE,       /* also alerts people */
+	CW_SEVERITY_PAGE,       /* goes to the same places, and alerts people */
 };
 
 /* Sizes of buffers for the text of a whole verdict, and of one reason or ruled-out cause. */
@@ -136,7 +138,7 @@ struct cw_culprit {
 	struct cw_clause said; /* its position and activity */
 };
 
-/* Ranks that behaved alike at the call in question. */
+/* Ranks that made the same call, or entered no call, at the call in question. */
 struct cw_side {
 	uint32_t *ranks; /* indices of ranks, ascending by label */
 	uint32_t n_ranks;
@@ -166,32 +168,33 @@ struct cw_verdict {
 	enum cw_confidence confidence;
 	uint32_t blind_spots; /* a bit for each enum cw_blind_spot */
 	/*
-	 * True if a longer wait cannot change the verdict. This holds for mismatching signatures, a
-	 * wait cycle, or a dead rank that other ranks wait for (docs/design/patience.md#patience,
+	 * True if a longer wait cannot change the verdict. Examples are mismatching signatures, a
+	 * wait cycle, and a dead rank that other ranks wait for (docs/design/patience.md#patience,
 	 * first row).
 	 */
 	bool is_proof;
 	/* True if more evidence would help: the windows of `wanted` have not been fetched. */
 	bool wants_windows;
-	/* True if wants_windows is set because rolling hashes differ, even if no rank waits. */
+	/* True if rolling hashes differ. wants_windows is then set even if no rank waits. */
 	bool histories_differ;
 	/*
 	 * True if NCCL returned an error to the culprits in the call that the other ranks wait in.
-	 * Set for init_stuck/failed, and for a process_dead if the process ended afterwards.
+	 * We set it for init_stuck/failed, and for a process_dead if the process ended after the
+	 * error.
 	 */
 	bool has_failed_call;
 	/* True for a p2p_unmatched that we found in the record: no rank waits for the message. */
 	bool is_left_behind;
 	/*
-	 * For a mismatch: true if `ended` (a rank index) was the first rank to end, by itself, soon
-	 * after the mismatch.
+	 * For a mismatch: true if rank `ended` (an index) was the first rank to end soon after the
+	 * mismatch, and ended by itself.
 	 */
 	bool has_ended;
 	uint32_t ended;
 	/*
-	 * For init_stuck: all ranks of the job wait in calls that make communicators, and this is
-	 * the number of these calls. None of them has all its members or can get them. 0 = a rank
-	 * may still come.
+	 * For init_stuck: the number of calls that make communicators and that all ranks of the job
+	 * wait in. None of these calls has all its members or can get them. 0 = a rank may still
+	 * come to one of the calls.
 	 */
 	uint32_t n_crossed;
 	/*
@@ -200,8 +203,8 @@ struct cw_verdict {
 	 */
 	bool is_crossed_behind;
 	/*
-	 * True if a rank has sent more, or less, than another rank received. Windows may show the
-	 * reason.
+	 * True if a rank has sent more messages, or fewer, than another rank received. Windows may
+	 * show why.
 	 */
 	bool messages_are_uneven;
 
@@ -213,8 +216,8 @@ struct cw_verdict {
 	uint32_t comm; /* index into snapshot.comms; CW_SNAP_NONE = no particular comm */
 	uint64_t coll_seq;
 	/*
-	 * For a mismatch that we know only by hash: the call that differs is after this one, at
-	 * most coll_seq. 0 = it may be any call up to coll_seq.
+	 * For a mismatch that we know only by hash. The first differing call is after call
+	 * after_seq, and at most call coll_seq. 0 = it may be any call up to coll_seq.
 	 */
 	uint64_t after_seq;
 	struct cw_side *sides;
@@ -226,20 +229,23 @@ struct cw_verdict {
 	uint32_t n_alternatives;
 	struct cw_clause *ruled_out_said; /* a sentence each */
 	uint32_t n_ruled_out;
-	uint32_t *wanted; /* indices of comms whose windows we want */
+	uint32_t *wanted; /* indices of comms whose windows would help */
 	uint32_t n_wanted;
 
-	/* Enter time of the oldest op in which a rank waits; 0 = no rank waits. */
+	/*
+	 * The time at which a rank entered the oldest op that a rank waits in; 0 = no rank waits.
+	 */
 	int64_t waiting_since_ns;
 	int64_t last_progress_ns; /* newest progress on the affected comms; 0 = unknown */
-	struct cw_clause said;    /* what we tell people: one line */
+	struct cw_clause said;    /* the sentence for people, on one line */
 	void *owner;              /* private: owns all of the above */
 };
 
 /*
  * Returns the hold that keeps all threads of the rank's process from running: CW_DETAIL_FROZEN,
- * _TRACED or _STOPPED. CW_DETAIL_NONE = no known hold. If there are two holds, we return the one to
- * lift first. A debugger and SIGCONT reach a frozen process only after the thaw.
+ * CW_DETAIL_TRACED or CW_DETAIL_STOPPED. CW_DETAIL_NONE = no known hold. If there are two holds, we
+ * return the one that the user must lift first. A debugger and SIGCONT reach a frozen process only
+ * after the thaw.
  */
 enum cw_detail cw_rank_held_by(const struct cw_snap_rank *r);
 bool cw_detail_is_hold(unsigned detail);
@@ -250,10 +256,13 @@ bool cw_verdict_is_silent(const struct cw_verdict *v);
 /* Frees the verdict's memory and zeroes it. The verdict may already be zeroed. */
 void cw_verdict_fini(struct cw_verdict *v);
 
-/* Limit of simultaneous verdicts. Further verdicts add nothing, because the job stands still. */
+/*
+ * The limit of simultaneous verdicts. Further verdicts tell nothing new, because the job stands
+ * still.
+ */
 #define CW_VERDICT_LIST_MAX 8u
 
-/* The list has at least one verdict, which may be "healthy". The worst verdict comes first. */
+/* The verdicts of a job, the worst first. There is at least one verdict, which may be "healthy". */
 struct cw_verdict_list {
 	struct cw_verdict v[CW_VERDICT_LIST_MAX];
 	uint32_t n;
@@ -262,9 +271,10 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * The first six functions return names: "never_entered" …, "outside_nccl" … ("" = none), "certain"
- * …, "wait" …, "proven" …, "page" …. They never return NULL. The others return the number of a
- * name. They return -1 for an unknown name, which an incident of a newer version may have.
+ * The first six functions return the name of a number: "never_entered" …, "outside_nccl" … ("" =
+ * none), "certain" …, "wait" …, "proven" …, "page" …. They never return NULL. The other functions
+ * return the number of a name. They return -1 for an unknown name, which an incident of a newer
+ * version may have.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
@@ -278,12 +288,13 @@ int cw_confidence_from_name(const char *name);
 int cw_hang_from_name(const char *name);
 
 /*
- * The subject of a verdict within its job. It never contains culprits or class, so it stays the
- * same while we refine the class. We compare all fields: a program chooses the ids of its
- * communicators, and must not be able to make two subjects look equal.
+ * The subject of a verdict within its job. The key contains neither culprits nor class. It
+ * therefore stays the same while we refine the class. We compare all fields, because a program
+ * chooses the ids of its communicators. It must not be able to make two subjects look equal.
  *
- * If a mismatch blocks no rank, its subject is its communicator alone. After the first difference
- * the histories stay different, and a new leader sees the difference later than its predecessor.
+ * If a mismatch blocks no rank, its subject is its communicator alone. The histories stay different
+ * after the first difference. A new leader sees the difference later than its predecessor, and a
+ * call's number in the key would make a second incident.
  */
 struct cw_verdict_key {
 	uint64_t comm_id;
@@ -293,13 +304,11 @@ struct cw_verdict_key {
 	uint32_t op_kind; /* valid if has_op is true */
 	bool is_set;      /* false = the verdict is healthy and has no subject */
 	bool is_waited;
-	bool has_op; /* true if there is no coll_seq; the awaited op then distinguishes subjects */
+	bool has_op; /* there is no coll_seq, and the awaited op distinguishes subjects */
 };
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
-/*
- * Returns the key of unmatched messages on the communicator of `of` while no rank waits for them.
- */
+/* Returns the key of unmatched messages that no rank waits for, on the communicator of `of`. */
 struct cw_verdict_key cw_verdict_key_left_behind(const struct cw_verdict_key *of);
-/* True if both keys have the same subject. If neither has a subject, they differ. */
+/* True if both keys have the same subject. Two keys without a subject differ. */
 bool cw_verdict_key_is_same(const struct cw_verdict_key *a, const struct cw_verdict_key *b);
