@@ -12,7 +12,7 @@
 #include "model/rankset.h"
 #include "model/verdict_types.h"
 
-/* Longer names are cut in sentences and complete in documents. */
+/* We cut longer names in sentences. Documents have the complete names. */
 #define NAME_BYTES 64
 #define NAMESPACE_BYTES 63
 #define POD_BYTES 120
@@ -44,7 +44,7 @@ static void put_ranks(const struct cw_arg *arg, char *buf, size_t len)
 		cw_text_append(buf, len, "%" PRIu32 " ranks without numbers", n);
 }
 
-/* "pod ml/train-3, pid 17 there; " */
+/* Writes the pod of a process, for example "pod ml/train-3, pid 17 there; ". */
 static void put_pod(const struct cw_arg *arg, char *buf, size_t len)
 {
 	const char *namespace = arg->process.pod_namespace;
@@ -56,7 +56,7 @@ static void put_pod(const struct cw_arg *arg, char *buf, size_t len)
 	cw_text_append(buf, len, "; ");
 }
 
-/* Recordings do not name the host, and dumps do not even contain the pid. */
+/* Writes a process. Recordings do not name the host, and dumps do not even contain the pid. */
 static void put_process(const struct cw_arg *arg, char *buf, size_t len)
 {
 	const char *host = arg->process.host;
@@ -76,7 +76,10 @@ static void put_process(const struct cw_arg *arg, char *buf, size_t len)
 	}
 }
 
-/* PyTorch may name a group by a number alone, and "on 4" would be unclear. */
+/*
+ * Writes a communicator. PyTorch may name a group by a number alone, and "on 4" would be unclear,
+ * so we add a word.
+ */
 static void put_comm(const struct cw_arg *arg, char *buf, size_t len)
 {
 	const char *name = arg->comm.name;
@@ -170,7 +173,7 @@ static void put_signal(const struct cw_arg *arg, char *buf, size_t len)
 		cw_text_append(buf, len, "signal %" PRId32, arg->number);
 }
 
-/* ncclGetVersion() returns 2804 for 2.8.4 and 22809 for 2.28.9. */
+/* Writes a version of NCCL. ncclGetVersion() returns 2804 for 2.8.4 and 22809 for 2.28.9. */
 static void put_version(const struct cw_arg *arg, char *buf, size_t len)
 {
 	uint32_t v = arg->version, unit = v < 10000 ? 1000 : 10000;
@@ -263,7 +266,7 @@ static void put_argument(const struct cw_arg *arg, bool has_capital, char *buf, 
 		buf[at] = (char)(buf[at] - 'a' + 'A');
 }
 
-/* Writes one of the forms of "(has|have)" and returns what follows them. */
+/* Writes one of the two forms of "(has|have)". Returns the text behind the forms. */
 static const char *put_form(const struct cw_arg *arg, const char *forms, char *buf, size_t len)
 {
 	const char *bar = strchr(forms, '|'), *end = strchr(bar, ')');
