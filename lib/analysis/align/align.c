@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We pass twice over the known ops of a comm. The first pass puts every (coll_seq, signature) into
- * a hash table keyed by coll_seq. It remembers the lowest coll_seq at which two signatures
- * disagree. The second pass sorts the members into sides at that coll_seq.
+ * a hash table keyed by coll_seq. It finds the lowest coll_seq at which two signatures differ. The
+ * second pass sorts the members into sides at that coll_seq: the members of one side made the same
+ * call.
  */
 #include "analysis/align/align.h"
 
@@ -14,21 +15,27 @@
 #include "analysis/align/skipped_call.h"
 #include "model/signature.h"
 
-/* More sides than this explain nothing, so we leave the members of further sides out. */
+/*
+ * A comm has at most this many sides. More sides explain nothing, and members of further sides are
+ * on no side.
+ */
 #define MAX_SIDES 64
 
 struct align_slot {
-	uint32_t epoch; /* epoch of the comm that filled it; else the slot is empty */
+	/* Epoch of the comm that filled the slot; another epoch = the slot is empty. */
+	uint32_t epoch;
 	struct call_step step;
 };
 
-/* ---- first pass: the lowest coll_seq in dispute ---- */
+/* ---- first pass: the lowest coll_seq at which calls differ ---- */
 
 struct dispute {
 	struct align_scratch *scratch;
-	uint64_t seq;         /* lowest proven difference; 0 = none */
-	uint64_t grouped_seq; /* lowest that may be due to grouping alone */
-	uint64_t extent_seq;  /* lowest of the same call, in a group of other extent */
+	uint64_t seq; /* the lowest coll_seq with a proven difference; 0 = none */
+	/* The lowest coll_seq with a difference that grouping alone may explain; 0 = none. */
+	uint64_t grouped_seq;
+	/* The lowest coll_seq with the same call in groups of different extent; 0 = none. */
+	uint64_t extent_seq;
 };
 
 static int scratch_grow(struct align_scratch *s)
@@ -79,7 +86,7 @@ static int note_step(void *userdata, uint32_t member, const struct call_step *st
 		if (s->slots[i].step.seq == step->seq) {
 			if (s->slots[i].step.signature == step->signature) {
 				note_extent(d, &s->slots[i].step, step);
-				return 0; /* nearly all of them */
+				return 0; /* nearly all ops agree */
 			}
 			switch (call_step_compare(&s->slots[i].step, step)) {
 			case CALL_STEP_AGREES:
@@ -103,7 +110,10 @@ static int note_step(void *userdata, uint32_t member, const struct call_step *st
 static int find_dispute(const struct cw_snap_comm *c, struct dispute *d)
 {
 	d->scratch->used = 0;
-	/* A new epoch empties the table without touching it; once in 2^32 comms it is wiped. */
+	/*
+	 * A new epoch empties the table without touching its slots. Once in 2^32 comms the epoch
+	 * wraps, and old slots could look valid. So we wipe the table then.
+	 */
 	if (++d->scratch->epoch == 0) {
 		if (d->scratch->slots)
 			memset(d->scratch->slots, 0,
@@ -129,7 +139,7 @@ struct sorting {
 	uint32_t first_member[MAX_SIDES];
 	uint32_t n[MAX_SIDES];
 	uint32_t n_sides;
-	uint32_t *side_of; /* per member; ALIGN_NO_SIDE = none */
+	uint32_t *side_of; /* per member: index of its side; ALIGN_NO_SIDE = none */
 };
 
 static int sort_step(void *userdata, uint32_t member, const struct call_step *step)
@@ -182,7 +192,7 @@ static bool has_not_entered(const struct cw_snap_member *m, uint64_t seq)
 
 /*
  * Fills one side with the members whose side_of is `which`, or with the members that have not
- * entered yet.
+ * entered the call yet.
  */
 static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
 		     const struct sorting *s, uint32_t which, struct cw_arena *a,
@@ -219,8 +229,8 @@ bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 
 /*
  * Returns the first field in which b differs from a, in the order of
- * docs/design/verdict.md#classes. Calls that NCCL compares by bytes are compared by bytes here. If
- * no field differs, the order of the calls does.
+ * docs/design/verdict.md#classes. If NCCL compares calls of this kind by bytes, we also compare
+ * bytes. If no field differs, the calls differ in their order.
  */
 static enum cw_detail differing_field(const struct cw_op *a, const struct cw_op *b)
 {
@@ -289,7 +299,7 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 
 /*
  * Returns the side of the members that have this history and whose call is known. Returns
- * ALIGN_NO_SIDE if there is no such member, or if they are on several sides.
+ * ALIGN_NO_SIDE if there is no such member, or if these members are on several sides.
  */
 static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorting *s,
 				const uint32_t *history_of, uint32_t number)
@@ -308,9 +318,10 @@ static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorti
 }
 
 /*
- * A member's window may not have arrived, or may not reach back to the call. If its history equals
- * the history of a member whose call is known, both made the same call. Without this step we would
- * compare only the few members whose windows have arrived.
+ * Puts members on a side whose own call is not known, because their window has not arrived or does
+ * not reach back to the call. If the member's history equals that of a member on a side, both made
+ * the same call. Without this step we would compare only the few members whose windows have
+ * arrived.
  */
 static int join_by_history(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			   const struct alignment *al, struct sorting *s)
@@ -318,7 +329,7 @@ static int join_by_history(const struct cw_snapshot *snap, uint32_t comm, struct
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	const struct call_hashes *h = &al->hashes;
 	struct cw_side *histories;
-	uint32_t *history_of, n; /* per rank, from 1; 0 = not known */
+	uint32_t *history_of, n; /* per rank: number of its history, from 1; 0 = not known */
 	int r;
 
 	if (!h->differs || s->seq <= h->agreed_seq || s->seq > h->differ_seq)
@@ -369,8 +380,8 @@ static int sort_into_sides(const struct cw_snapshot *snap, uint32_t comm, struct
 	}
 	if (s->n_sides < 2) {
 		/*
-		 * We get here only if the grouping is not transitive. Then there is no difference
-		 * to report.
+		 * The sides can agree here only if the comparison of groups is not transitive. Then
+		 * there is no difference to report.
 		 */
 		ret->seq = 0;
 		return 0;
@@ -391,8 +402,8 @@ static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
 }
 
 /*
- * A new epoch empties the table without touching it. Once in 2^32 comms the epoch wraps and we wipe
- * the table.
+ * Fills *ret from the rolling hashes alone: the windows no longer contain the call, so the sides
+ * have no op.
  */
 static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			    struct alignment *ret)
@@ -420,9 +431,9 @@ static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struc
 }
 
 /*
- * The first difference in the windows is the first difference at all only if the histories agreed
- * before it, because windows do not reach back to the start. Groups of different extent also
- * explain hashes that differ.
+ * True if the histories differed before the first difference in the windows. Windows do not reach
+ * back to the start, so an earlier difference may have caused the visible one. Groups of different
+ * extent may also explain different hashes.
  */
 static bool began_earlier(const struct dispute *d, const struct call_hashes *h)
 {

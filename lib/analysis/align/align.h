@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Alignment: did all members of a comm make the same calls in the same order? We align members by
- * coll_seq, the only number that is comparable between ranks, and compare their signatures
- * (model/signature.h). Everything after the first coll_seq with different signatures follows from
- * that difference, so we report only this one.
+ * coll_seq, the only number that is comparable between ranks. Then we compare their signatures
+ * (model/signature.h). All differences after the first one follow from it, so we report only the
+ * first.
  *
- * A difference at one coll_seq is permanent: once seen it stays true, even if the two ranks were
- * sampled at different times.
+ * A difference at one coll_seq is permanent. It stays true after we have seen it, even if we
+ * sampled the two ranks at different times.
  */
 #pragma once
 
@@ -21,30 +21,37 @@
 #define ALIGN_NO_SIDE UINT32_MAX
 
 struct alignment {
-	uint64_t seq;       /* first coll_seq where the calls differ; 0 = none seen to differ */
-	uint64_t after_seq; /* if not 0, the difference lies after after_seq and at or before seq */
+	/* First coll_seq at which the calls differ; 0 = no difference seen. */
+	uint64_t seq;
+	/* If not 0, the first difference is after after_seq and at most at seq. */
+	uint64_t after_seq;
 	/*
-	 * A rank that waits at this coll_seq or later may wait because of the difference. A
-	 * group of calls waits as a whole at its first collective, so this is the first coll_seq
-	 * of the group.
+	 * A rank that waits at this coll_seq or later may wait because of the difference. A group
+	 * of calls waits as a whole at its first collective. So from_seq is the first coll_seq of
+	 * the group.
 	 */
 	uint64_t from_seq;
 	/*
 	 * False if only the rolling hashes show the difference. Then the calls differ at seq or
-	 * earlier, and the sides have no op. A different grouping of the same calls would look
-	 * the same.
+	 * earlier, and the sides have no op. A different grouping of the same calls would give the
+	 * same hashes.
 	 */
 	bool knows_call;
-	enum cw_detail detail; /* how they differ */
-	bool is_proof;         /* false: inside groups whose full extent is not known */
+	enum cw_detail detail; /* how the calls differ */
+	/* False: the calls are in groups whose full extent is not known. */
+	bool is_proof;
 	struct cw_side *sides; /* largest first; ranks ascending by label */
 	uint32_t n_sides;
-	uint32_t majority;   /* index of the side that is larger than any other, or ALIGN_NO_SIDE */
-	uint32_t n_compared; /* members on any side */
+	/* Index of the side that is larger than every other; ALIGN_NO_SIDE = none. */
+	uint32_t majority;
+	uint32_t n_compared; /* number of members on any side */
 	struct call_hashes hashes;
 };
 
-/* Scratch memory, reused from comm to comm. Zero it before the first use. */
+/*
+ * Scratch memory that the caller reuses for comm after comm. The caller zeroes it before the first
+ * use.
+ */
 struct align_scratch {
 	struct call_hashes_scratch hashes;
 	struct align_slot *slots;
@@ -54,7 +61,7 @@ struct align_scratch {
 };
 
 /*
- * Compares the known ops of comm `comm`; sides are allocated in `a`. O(members + ops known).
+ * Compares the known ops of comm `comm`. The sides are allocated in `a`. O(members + known ops).
  * Returns 0 or -ENOMEM.
  */
 int align_comm(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
@@ -66,8 +73,8 @@ void align_scratch_fini(struct align_scratch *scratch);
 void align_sort_ranks(const struct cw_snapshot *snap, uint32_t *ranks, uint32_t n);
 
 /*
- * True if x comes before y: larger sides come first. Sides of equal size are ordered by their
- * lowest label, so that the order does not depend on indices.
+ * True if side x comes before side y. Larger sides come first. Sides of equal size are ordered by
+ * their lowest label, because indices of ranks may differ between evaluations.
  */
 bool align_side_before(const struct cw_snapshot *snap, const struct cw_side *x,
 		       const struct cw_side *y);

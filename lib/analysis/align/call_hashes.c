@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We check every comm for differing histories at every evaluation, so this check is cheap. It puts
- * all points into a hash table by coll_seq and keeps the lowest coll_seq at which two members
- * disagree. Only after a disagreement do we sort the members: members that share a point join one
- * group, and the other groups differ from the largest one.
+ * We check every comm for differing histories at every evaluation, so the check must be cheap. It
+ * puts all points into a hash table by coll_seq. It keeps the lowest coll_seq at which two members
+ * differ. Only if there is such a coll_seq do we sort the members. Members that share a point join
+ * one group. The other groups differ from the largest group.
  */
 #include "analysis/align/call_hashes.h"
 
@@ -15,14 +15,15 @@
 #include "model/signature.h"
 
 struct call_hashes_slot {
-	uint32_t epoch;  /* epoch of the comm that filled it; else the slot is empty */
-	uint32_t member; /* the first member that has it */
+	/* Epoch of the comm that filled the slot; another epoch = the slot is empty. */
+	uint32_t epoch;
+	uint32_t member; /* the first member that has this point */
 	uint64_t seq, hash;
 };
 
 /*
- * Lists all known points of a member: the newest, the one where it stands still, its checkpoints,
- * and those after its last calls.
+ * The maximum number of points of a member: its newest point, its checkpoints, and the points after
+ * its last calls.
  */
 #define MAX_POINTS (CW_SNAP_CHECKPOINTS + CW_SNAP_MAX_LAST_HASHES + 1)
 
@@ -67,7 +68,7 @@ static int grow(struct call_hashes_scratch *s)
 	return 0;
 }
 
-/* Two members at the lowest point at which they differ. seq 0 = no two members differ. */
+/* Two members at the lowest coll_seq at which two points differ. seq 0 = no two members differ. */
 struct parting {
 	uint64_t seq;
 	uint32_t one, other;
@@ -100,8 +101,8 @@ static void start_over(struct call_hashes_scratch *s)
 {
 	s->used = 0;
 	/*
-	 * A new epoch empties the table without touching it. Once in 2^32 comms the epoch wraps and
-	 * we wipe the table.
+	 * A new epoch empties the table without touching its slots. Once in 2^32 comms the epoch
+	 * wraps, and old slots could look valid. So we wipe the table then.
 	 */
 	if (++s->epoch == 0) {
 		if (s->slots)
@@ -111,8 +112,8 @@ static void start_over(struct call_hashes_scratch *s)
 }
 
 /*
- * Returns the last point at which these two members agreed. Agreement between other members says
- * nothing about these two.
+ * Returns the coll_seq of the last point at which the two members agreed. Other members may have
+ * agreed at later points, but that says nothing about these two.
  */
 static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *parting)
 {
@@ -130,8 +131,8 @@ static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *
 }
 
 /*
- * An earlier evaluation may have found a point that lies further back than the points in
- * this snapshot.
+ * Stores the result in *ret. An earlier evaluation may have found a difference, or an agreement, at
+ * points that this snapshot no longer has.
  */
 static void conclude(const struct cw_snap_comm *c, const struct parting *parting,
 		     struct call_hashes *ret)
@@ -149,8 +150,8 @@ static void conclude(const struct cw_snap_comm *c, const struct parting *parting
 }
 
 /*
- * True if both members have the same points, as neighbours mostly do. Then we need not
- * compare both.
+ * True if both members have the same points. We then skip the second member. Neighbouring members
+ * mostly have the same points.
  */
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {
@@ -199,12 +200,15 @@ struct point {
 };
 
 struct sorting {
-	struct point *points; /* of all members from the first difference on, by seq and hash */
+	/* Points of all members from the first difference on, by seq and hash. */
+	struct point *points;
 	uint32_t n_points;
-	bool *has_point;  /* per member */
-	uint32_t *group;  /* per member: another member of its group, or itself */
-	uint32_t *n_in;   /* per group's representative: size of the group */
-	bool *against;    /* per group's representative: differs from the largest group */
+	bool *has_point; /* per member: it has at least one point */
+	/* Per member: another member of its group, or the member itself. */
+	uint32_t *group;
+	uint32_t *n_in; /* per representative of a group: size of the group */
+	/* Per representative of a group: the group differs from the largest group. */
+	bool *against;
 	uint32_t largest; /* representative of the largest group */
 };
 
@@ -258,8 +262,8 @@ static int collect(struct sorting *s, const struct cw_snap_comm *c, uint64_t fro
 }
 
 /*
- * Members that share a point have the same history. The lower member represents both, so the result
- * does not depend on the order.
+ * Joins members that share a point into one group, because they have the same history. The lower
+ * member represents the joined group, so the result does not depend on the order of joining.
  */
 static void join_equals(struct sorting *s)
 {
@@ -290,7 +294,7 @@ static void count_groups(struct sorting *s, uint32_t nranks)
 	}
 }
 
-/* Marks the groups whose hash differs from that of the largest group at the same coll_seq. */
+/* Marks the groups whose hash differs from the hash of the largest group at the same coll_seq. */
 static uint32_t mark_others(struct sorting *s)
 {
 	uint32_t n = 0, end;

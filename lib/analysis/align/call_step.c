@@ -5,8 +5,8 @@
 #include "model/signature.h"
 
 /*
- * We do not search groups that are longer than this for calls that are missing in a group of
- * another extent.
+ * We compare two groups of different extent call by call only if the shorter group has at most this
+ * many calls. The search takes quadratic time.
  */
 #define MAX_SEARCHED 16
 
@@ -29,7 +29,10 @@ static struct call_step lone_step(const struct cw_op *op)
 				   .n_all = 1 };
 }
 
-/* True if the op before m->window[i] is not in the window. That op may belong to the same group. */
+/*
+ * True if the op before m->window[i] is missing in the window. The missing op may belong to the
+ * same group.
+ */
 static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
 {
 	if (i == 0)
@@ -37,7 +40,7 @@ static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
 	return m->window[i - 1].op_index + 1 < m->window[i].op_index;
 }
 
-/* Window ops [i, end) belong to one group. */
+/* Calls fn for the ops [i, end) of the window, which belong to one group. */
 static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
 		       call_step_fn fn, void *userdata)
 {
@@ -90,7 +93,10 @@ int call_step_visit_all(const struct cw_snap_member *m, uint32_t member, call_st
 	uint32_t end;
 	int r;
 
-	/* If some calls of a member were not seen, the numbers of its other calls are wrong. */
+	/*
+	 * Without CW_KNOWN_ENTERED the member may have made calls that we did not see. Then the
+	 * numbers of its other calls are wrong.
+	 */
 	if (!(m->known & CW_KNOWN_ENTERED))
 		return 0;
 	for (uint32_t i = 0; i < m->n_window; i = end) {
@@ -119,8 +125,9 @@ static uint32_t count_of(const struct call_step *s, uint64_t signature)
 }
 
 /*
- * Both groups begin at the same coll_seq. If they held the same calls in a different grouping, the
- * longer group would contain each call of the shorter one at least as often.
+ * True if the shorter group has a call that the longer group lacks. Both groups begin at the same
+ * coll_seq. If they held the same calls in a different grouping, the longer group would contain
+ * each call of the shorter one at least as often.
  */
 static bool lacks_a_call(const struct call_step *longer, const struct call_step *shorter)
 {

@@ -20,7 +20,7 @@ const struct cw_p2p_peer *messages_with(const struct cw_snap_member *m, uint32_t
 	return m->n_p2p ? bsearch(&peer, m->p2p, m->n_p2p, sizeof(*m->p2p), compare_peer) : NULL;
 }
 
-/* One direction of the messages between two members. */
+/* The messages that one member sends and another member receives. */
 struct pair {
 	const struct cw_snap_member *from, *to;
 	uint32_t sender, receiver;
@@ -53,8 +53,8 @@ static struct pair pair_of(const struct cw_snap_comm *c, uint32_t sender, uint32
 }
 
 /*
- * Calls fn for each direction between two members if the counters of both are known. Stops when fn
- * does not return 0.
+ * Calls fn for each direction between two members whose counters are both known. Stops when fn does
+ * not return 0, and returns that result.
  */
 static int visit_pairs(const struct cw_snap_comm *c,
 		       int (*fn)(void *userdata, const struct pair *p), void *userdata)
@@ -72,7 +72,7 @@ static int visit_pairs(const struct cw_snap_comm *c,
 				continue;
 			/*
 			 * We visit each pair once: from its lower member, or from the only member
-			 * that knows of the pair.
+			 * that has counters of the pair.
 			 */
 			back = messages_with(&c->members[peer], m);
 			if (back && peer < m)
@@ -93,7 +93,7 @@ static int visit_pairs(const struct cw_snap_comm *c,
 
 /*
  * Returns the newest op before index *at of the window that has this kind, this peer and a message
- * number of at most n. Moves *at to that op.
+ * number of at most n. Moves *at to that op. NULL = no such op.
  */
 static const struct cw_op *next_back(const struct cw_snap_member *m, uint32_t *at, unsigned kind,
 				     uint32_t peer, uint64_t n)
@@ -109,9 +109,9 @@ static const struct cw_op *next_back(const struct cw_snap_member *m, uint32_t *a
 }
 
 /*
- * Finds the oldest message of which both halves are in the windows and differ in size. We walk both
- * windows from their ends. A number that occurs twice belongs to a group that was given up first,
- * so the later call counts.
+ * Finds the oldest message with both halves in the windows and different sizes. We walk both
+ * windows from their ends. A message number may occur twice, if the program gave up the first group
+ * with this number. So the later call counts.
  */
 static bool find_size(const struct pair *p, struct message_fault *f)
 {
@@ -133,7 +133,10 @@ static bool find_size(const struct pair *p, struct message_fault *f)
 	return found;
 }
 
-/* Hash 0 means that the counters moved while they were read. */
+/*
+ * Compares the sizes of the messages of a pair by their hashes. A hash of 0 means that the counters
+ * moved while the daemon read them, so we cannot compare.
+ */
 static bool sizes_differ(const struct pair *p, struct message_fault *f)
 {
 	bool are_even = p->sends == p->recvs && p->send_hash && p->recv_hash;
@@ -151,8 +154,9 @@ static bool has_ended_well(const struct cw_snap_rank *r)
 }
 
 /*
- * True if the member posts no more messages on this comm and nothing prevented it from doing so. If
- * all ranks of a node ended together, a rank that ended with status 0 still counts as done.
+ * True if the member posts no more messages on this comm, and no failure prevented it from posting
+ * them. If all ranks of a node ended together, a rank that ended with status 0 still counts as
+ * done.
  */
 static bool is_done(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
@@ -165,7 +169,10 @@ static bool is_done(const struct cw_snapshot *snap, const struct cw_snap_member 
 	return m->state == CW_COMM_READY && has_ended_well(r) && r->sampled_ns >= r->ended_ns;
 }
 
-/* A rank that fails or gives up a communicator drops its messages in flight. */
+/*
+ * True if some rank failed, or gave up a communicator. Such a rank drops its messages in flight, so
+ * a missing half is no fault.
+ */
 static bool has_failed(const struct cw_snapshot *snap)
 {
 	for (uint32_t i = 0; i < snap->n_ranks; i++)
@@ -189,8 +196,8 @@ static bool has_failed(const struct cw_snapshot *snap)
 struct comparison {
 	const struct cw_snapshot *snap;
 	struct message_fault size, left;
-	bool *owes;      /* per member; NULL = no member owes a message so far */
-	uint32_t *pairs; /* per member: pairs whose sizes differ; NULL = none so far */
+	bool *owes;      /* per member: it owes a message; NULL = no member owes one so far */
+	uint32_t *pairs; /* per member: number of pairs whose sizes differ; NULL = none so far */
 	uint32_t nranks;
 	struct cw_arena *a;
 };
@@ -237,8 +244,8 @@ static int compare_pair(void *userdata, const struct pair *p)
 }
 
 /*
- * If exactly one member is in all of the faulty pairs, it alone is a party. Otherwise both members
- * of the first pair are.
+ * True if member m is a party to the fault. If exactly one member is in all of the faulty pairs,
+ * only this member is a party. Otherwise both members of the first pair are parties.
  */
 static bool is_party(const struct comparison *c, uint32_t m)
 {

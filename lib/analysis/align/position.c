@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A position follows from a member's counters and its pending op. Ops without progress writes are
- * seen on the host only (POS_SOFT). An op that returned and was not reached is behind earlier work
- * of its stream (POS_BEHIND). For a dead rank only the ops that its device had completed count.
+ * We compute a position from a member's counters and its pending op. Without progress writes we see
+ * an op on the host only (POS_SOFT). If an op has returned and the device has not reached it,
+ * earlier work of its stream is in front of it (POS_BEHIND). For a dead rank only the ops that its
+ * device had completed count.
  */
 #include "analysis/align/position.h"
 
@@ -24,7 +25,10 @@ static bool has_left(uint32_t state)
 	       state == CW_COMM_FAILED;
 }
 
-/* True if the member made no call on the comm and NCCL never reported the comm as ready. */
+/*
+ * True if the member gave up a comm that never existed for it. It made no call on the comm, and
+ * NCCL never reported the comm as ready.
+ */
 static bool left_unmade(const struct cw_snap_member *m)
 {
 	if (m->state == CW_COMM_FAILED)
@@ -33,9 +37,9 @@ static bool left_unmade(const struct cw_snap_member *m)
 }
 
 /*
- * The part of a dead rank ends with the ops that its device had completed. The other ranks cannot
- * use an op that it had only entered. Without progress words, an op that it had entered may have
- * completed or not.
+ * Returns the position of a member whose process has ended. Its part ends with the ops that its
+ * device had completed: the other ranks cannot use an op that it had only entered. Without progress
+ * words we do not know whether an entered op had completed.
  */
 static struct position position_of_dead(const struct cw_snap_member *m)
 {
@@ -63,8 +67,8 @@ static void read_collective(const struct cw_snap_member *m, const struct cw_op *
 		p->flags |= POS_WAITS;
 	} else if (!returned) {
 		/*
-		 * The host itself is blocked in the call: it connects to peers that must enter the
-		 * call too.
+		 * The host itself is blocked in the call. It connects to peers, which must enter
+		 * the call too.
 		 */
 		p->flags |= POS_WAITS;
 	} else if (tracked) {
@@ -81,7 +85,8 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 	const struct cw_op *op = m->pending;
 
 	/*
-	 * An op that blocks the host has no place in the device's order. Agents mark it NO_COUNT.
+	 * The order of the device does not include an op that blocks the host. Agents mark such an
+	 * op CW_OPF_NO_COUNT.
 	 */
 	if (cw_op_blocks_host(op->kind)) {
 		if (!(op->flags & (CW_OPF_RETURNED | CW_OPF_QUEUED | CW_OPF_DROPPED))) {
@@ -105,9 +110,10 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 }
 
 /*
- * The device has not reached the oldest pending op. The ops between it and the newest completed op
- * had no progress writes (COLLWATCH_PROGRESS=auto). The device may be in any of these ops. If a
- * member is missing in the pending op, this member waits for it.
+ * Handles a device that has not reached the oldest pending op. The ops between the newest completed
+ * op and the pending op had no progress writes (COLLWATCH_PROGRESS=auto). The device may be in any
+ * of these ops. We guess that the member waits in the pending op if another member is missing
+ * there.
  */
 static void guess_from_unobserved(const struct cw_snap_member *m, struct position *p)
 {
@@ -119,8 +125,8 @@ static void guess_from_unobserved(const struct cw_snap_member *m, struct positio
 }
 
 /*
- * Without progress words we do not see whether the newest op has completed. If a member is missing
- * in that op, the op cannot have completed.
+ * Without progress words we do not see whether the newest op has completed. But if a member is
+ * missing in that op, the op cannot have completed. So we guess that this member waits in it.
  */
 static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 {
@@ -135,8 +141,8 @@ static void guess_from_last(const struct cw_snap_member *m, struct position *p)
 }
 
 /*
- * The calls of a comm run one after the other, so the member is not beyond the oldest call that has
- * not completed.
+ * Returns the highest coll_seq that the member has reached. The calls of a comm run one after the
+ * other. So the member is not beyond its oldest call that has not completed.
  */
 static uint64_t furthest_entered(const struct cw_snap_member *m)
 {
@@ -176,8 +182,8 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 	if (!node_reports(snap, rank->node)) {
 		p.flags |= POS_STALE;
 		/*
-		 * If the node was lost, an op that the rank had reached but not completed may be
-		 * lost too, and other ranks wait in it. So we count completed ops only.
+		 * The node is lost. An op that the rank had reached but not completed may be lost
+		 * too, and other ranks may wait in it. So we count completed ops only.
 		 */
 		if (m->known & CW_KNOWN_COMPLETED)
 			p.arrived = m->coll_completed;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We compare the signatures that follow the disputed call, of one member of each side. If a call
- * was skipped or added, the two runs agree when one is shifted by one. If two calls were swapped,
- * they agree crosswise. If the usual side has not gone on, we predict its next call: training loops
- * repeat, so we look up the last time it made the same two calls.
+ * We compare the signatures of the differing call and the calls after it, of one member of each
+ * side. If a member skipped or added a call, its calls agree with those of the other member after a
+ * shift by one. If a member swapped two calls, they agree crosswise. The usual side may have made
+ * no further call yet. Then we predict its next call. Training loops repeat, so we look up the last
+ * time that it made the same two calls.
  */
 #include "analysis/align/skipped_call.h"
 
@@ -12,7 +13,9 @@
 #include "analysis/align/position.h"
 #include "model/signature.h"
 
-/* Signatures of consecutive coll_seqs. The record's window does not hold more than RUN_MAX. */
+/*
+ * Signatures of calls with consecutive coll_seqs. The record's window holds at most RUN_MAX calls.
+ */
 #define RUN_MAX 64
 
 struct run {
@@ -20,7 +23,7 @@ struct run {
 	uint32_t n;
 };
 
-/* Reads the signatures from coll_seq `from` on, up to the first gap in the window. */
+/* Reads the signatures of the calls from coll_seq `from` on, up to the first gap in the window. */
 static void read_run(const struct cw_snap_member *m, uint64_t from, struct run *run)
 {
 	run->n = 0;
@@ -35,7 +38,7 @@ static void read_run(const struct cw_snap_member *m, uint64_t from, struct run *
 }
 
 /*
- * True if a[i + da] == b[i + db] for every i at which both are known, and if there is at least one
+ * True if a[i + da] == b[i + db] for every i at which both are known, and there is at least one
  * such i.
  */
 static bool runs_match(const struct run *a, uint32_t da, const struct run *b, uint32_t db)
@@ -49,15 +52,16 @@ static bool runs_match(const struct run *a, uint32_t da, const struct run *b, ui
 }
 
 /*
- * Predicts the call of `usual` after coll_seq `seq` from the last time it made the same two calls
- * in a row. Training loops repeat themselves. Returns false if the window does not show it.
+ * Predicts the call of `usual` after coll_seq `seq`. Training loops repeat, so we take the call
+ * that followed when `usual` last made the same two calls in a row. Returns false if the window
+ * does not show it.
  */
 static bool predict_next(const struct cw_snap_member *usual, uint64_t seq, uint64_t *ret)
 {
 	struct run run;
 	uint64_t from = seq >= RUN_MAX ? seq - RUN_MAX + 1 : 1;
 
-	/* The window may begin later than `from`. */
+	/* If the window begins later than `from`, we start at its first call. */
 	for (run.n = 0; from < seq; from++) {
 		read_run(usual, from, &run);
 		if (run.n == seq - from + 1)
@@ -82,12 +86,15 @@ enum cw_detail skipped_call_name(const struct cw_snap_member *usual,
 	read_run(odd, seq, &b);
 	if (!a.n || !b.n)
 		return CW_DETAIL_NONE;
-	/* The other members wait in the disputed call, so we have not seen their next call. */
+	/*
+	 * The members of the usual side wait in the differing call, so we have not seen their next
+	 * call.
+	 */
 	if (a.n == 1 && predict_next(usual, seq, &a.sig[1]))
 		a.n = 2;
 	/*
-	 * If the calls after the disputed one agree or were not seen, one call is wrong but none is
-	 * missing or extra.
+	 * If the later calls agree, or we have not seen them, the differing call is wrong. No call
+	 * is missing or extra.
 	 */
 	if (a.n == 1 || runs_match(&a, 1, &b, 1))
 		return CW_DETAIL_NONE;
