@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* Waits that began within this time are of the same event. */
+/* Two waits that began within this time belong to one event. */
 #define SAME_EVENT_NS (INT64_C(1) * 1000000000)
 
 bool alternatives_same_event(const struct cw_snapshot *snap, const struct finding *main,
@@ -14,7 +14,10 @@ bool alternatives_same_event(const struct cw_snapshot *snap, const struct findin
 	return f->since_ns <= main->since_ns + (slack > SAME_EVENT_NS ? slack : SAME_EVENT_NS);
 }
 
-/* True if the finding is a second answer to the same question, and no consequence of the first. */
+/*
+ * True if finding f is a second answer to the question of the main finding, and not a consequence
+ * of the main finding.
+ */
 static bool is_alternative(const struct diagnosis *diag, const struct finding *f)
 {
 	const struct finding *m = diag->main;
@@ -24,18 +27,21 @@ static bool is_alternative(const struct diagnosis *diag, const struct finding *f
 		return false;
 	if (f->rank != CW_SNAP_NONE && diag->is_culprit[f->rank])
 		return false;
-	/* An error that follows from the main answer is no second answer. */
+	/* An error that follows from the main finding is no second answer. */
 	if (f->has_failed && f->is_late)
 		return false;
-	/* The members' differing calls keep this gate shut. */
+	/*
+	 * f may be a wait on the comm of the main finding. There the members' differing calls are
+	 * already the reason.
+	 */
 	if (m->verdict_class == CW_CLASS_MISMATCH && f->comm == m->comm)
 		return false;
 	return alternatives_same_event(diag->s->snap, m, f);
 }
 
 /*
- * Lists one alternative per class of the related findings, and perhaps one mismatch more: an extra
- * call, or a setup in which the members differ. Sorts the culprits and sets the probabilities.
+ * Lists one alternative per class of the related findings. It may add one mismatch: an extra call,
+ * or a setup in which the members differ. Sorts the culprits and sets the probabilities.
  */
 int alternatives_list(struct diagnosis *diag)
 {
@@ -47,7 +53,10 @@ int alternatives_list(struct diagnosis *diag)
 
 	for (uint32_t i = 0; i < diag->n_related; i++)
 		n += is_alternative(diag, diag->related[i]);
-	/* There is room for the mismatch, too. A finding cannot have both kinds of it. */
+	/*
+	 * We make room for the added mismatch too. A finding cannot have both an extra call and a
+	 * setup that differs.
+	 */
 	v->alternatives = cw_arena_new_array(diag->arena, struct cw_alternative, (size_t)n + 1);
 	if (!v->alternatives)
 		return -ENOMEM;
@@ -73,8 +82,8 @@ int alternatives_list(struct diagnosis *diag)
 			ranks[alt->n_culprits++] = f->rank;
 	}
 	/*
-	 * A few ranks wait for most of the comm. Either most ranks are held up, or the few made a
-	 * call that no other rank will ever make.
+	 * A few ranks wait for most of the comm. Either most ranks are held up, or the few ranks
+	 * made a call that no other rank will ever make.
 	 */
 	if (main->verdict_class == CW_CLASS_NEVER_ENTERED)
 		gate = &diag->s->g.gates[main->gate];
@@ -90,7 +99,7 @@ int alternatives_list(struct diagnosis *diag)
 		if (!alt->culprits)
 			return -ENOMEM;
 	}
-	/* All members are inside, but they differ in something that they should share. */
+	/* All members are inside the call, but they differ in a trait that they should share. */
 	if (main->setup && v->verdict_class != CW_CLASS_MISMATCH) {
 		struct cw_alternative *alt = &v->alternatives[v->n_alternatives++];
 
@@ -105,7 +114,8 @@ int alternatives_list(struct diagnosis *diag)
 
 		align_sort_ranks(snap, alt->culprits, alt->n_culprits);
 		/*
-		 * The main answer comes first in the order of classes; it has no better evidence.
+		 * We have no better evidence for the main finding. It comes first only by the order
+		 * of classes.
 		 */
 		alt->probability = 0.3 / v->n_alternatives;
 	}

@@ -24,18 +24,23 @@ enum cw_detail blocked_collective_host_detail(uint32_t op_kind)
 	}
 }
 
-/* Returns what holds the rank: a signal, a debugger or a freezer; CW_DETAIL_NONE = nothing. */
+/*
+ * Returns how the rank is held: by a signal, a debugger or a freezer. CW_DETAIL_NONE = it is not
+ * held.
+ */
 static enum cw_detail held_by(const struct engine_context *s, uint32_t rank)
 {
 	return rank == CW_SNAP_NONE ? CW_DETAIL_NONE : cw_rank_held_by(&s->snap->ranks[rank]);
 }
 
 /*
- * Returns a rank that is held (by a signal, a debugger or a freezer); CW_SNAP_NONE = none. We
- * prefer the ranks inside. But a rank whose device is done may keep the others inside, too: its
- * proxy thread moves no data, and data that the device handed to it may still be on the node
- * (src/proxy.cc of NCCL). We saw this over sockets on 2.29.7: two of four ranks had completed, one
- * of them stopped.
+ * Returns a member of the gate's comm that a signal, a debugger or a freezer holds; CW_SNAP_NONE =
+ * none.
+ *
+ * We prefer the ranks inside the call. But a held rank whose device is done may also keep the
+ * others inside. Its proxy thread moves no data, and data that the device handed to the proxy may
+ * still be on the node (src/proxy.cc of NCCL). We saw this over sockets on 2.29.7: two of four
+ * ranks had completed, and one of these two was stopped.
  */
 static uint32_t held_member(const struct engine_context *s, const struct gate *gate)
 {
@@ -59,9 +64,9 @@ static uint32_t held_member(const struct engine_context *s, const struct gate *g
 }
 
 /*
- * True if we know that the waiters are inside although we do not see their devices. If one member
- * has completed a call that needs all members, all devices had reached it. The members that are
- * known not to have completed it are then inside.
+ * True if the waiters are certainly inside the call, although we do not see their devices. If one
+ * member has completed a call that needs all members, all devices had reached it. A waiter that has
+ * certainly not completed the call is then inside.
  */
 static bool is_seen_unfinished(const struct engine_context *s, const struct gate *gate)
 {
@@ -83,7 +88,10 @@ static int64_t max_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Returns when a message last moved: its later half began, or the peer's device got on. */
+/*
+ * Returns the time at which a message last moved: its later half began, or the peer's device made
+ * progress. 0 = not known.
+ */
 static int64_t pair_moved_ns(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
@@ -101,10 +109,10 @@ static int64_t pair_moved_ns(const struct engine_context *s, const struct gate *
 }
 
 /*
- * Returns the time from which we count the wait of the ranks inside: the call last moved then.
- * Until the last member came, the others waited for that member, and while members leave one by
- * one, the call moves. So a rank that was late for an hour does not turn a transfer of two seconds
- * into a hang.
+ * Returns the time from which we count the wait of the ranks inside: the time at which the call
+ * last moved. Until the last member came, the others waited for that member. While members leave
+ * one by one, the call moves. Without this, a rank that was late for an hour would turn a transfer
+ * of two seconds into a hang.
  */
 static int64_t moved_ns(const struct engine_context *s, const struct gate *gate)
 {
@@ -119,7 +127,7 @@ static int64_t moved_ns(const struct engine_context *s, const struct gate *gate)
 	return last;
 }
 
-/* Describes a collective or message that all ranks have come to and that does not end. */
+/* Describes a collective or message that all ranks have entered and that does not end. */
 static void classify_full_collective(const struct engine_context *s, const struct gate *gate,
 				     struct finding *f)
 {
@@ -127,11 +135,17 @@ static void classify_full_collective(const struct engine_context *s, const struc
 
 	if ((gate->n_soft && !is_seen_unfinished(s, gate)) ||
 	    (gate->n_unobserved && gate->kind != GATE_P2P)) {
-		/* We cannot say that all ranks reached it: this needs progress words. */
+		/*
+		 * Without progress words we cannot say that the devices of all ranks reached the
+		 * call.
+		 */
 		f->verdict_class = CW_CLASS_UNKNOWN;
 		f->detail = CW_DETAIL_PROGRESS_UNKNOWN;
 	} else if (engine_context_n_completed(s, gate)) {
-		/* The ranks inside did not finish, but the cause may be another rank. */
+		/*
+		 * The ranks inside did not finish, but the cause may be a rank that has completed
+		 * the call.
+		 */
 		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
 		f->detail = CW_DETAIL_UNFINISHED;
 		f->since_ns = moved_ns(s, gate);
@@ -139,7 +153,10 @@ static void classify_full_collective(const struct engine_context *s, const struc
 		if (f->rank != CW_SNAP_NONE)
 			f->detail = held_by(s, f->rank);
 	} else if (only != CW_SNAP_NONE && waitgraph_is_missing(&s->g, only)) {
-		/* The rank waits for no rank in here, and others wait for it elsewhere. */
+		/*
+		 * Only one rank is inside, and it waits for no rank here. Other ranks wait for it
+		 * elsewhere.
+		 */
 		f->verdict_class = CW_CLASS_NEVER_ENTERED;
 		f->detail = held_by(s, only) ? held_by(s, only) : CW_DETAIL_INSIDE_OTHER_CALL;
 		f->rank = only;
@@ -155,7 +172,7 @@ static void classify_full_collective(const struct engine_context *s, const struc
 	}
 }
 
-/* True if we have both halves of the message and they differ in size. */
+/* True if both halves of the message are known and differ in size. */
 static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op,
 			 uint32_t *ret_partner)
 {
@@ -170,8 +187,8 @@ static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct
 
 /*
  * Finds the next message of the gate's oldest waiter whose halves differ in size. Any send or
- * receive of a group may be such a message, and waiting does not change it. *at is 0 before the
- * first call. Returns false if there is no further one.
+ * receive of a group may be such a message. The result of the comparison does not change while we
+ * wait. *at is 0 before the first call. Returns false if there is no further message.
  */
 static bool next_difference(const struct engine_context *s, const struct gate *gate, uint32_t *at,
 			    uint32_t *ret_partner)
@@ -196,8 +213,8 @@ static bool next_difference(const struct engine_context *s, const struct gate *g
 uint32_t blocked_collective_common_party(const struct engine_context *s, uint32_t comm)
 {
 	uint32_t first[2] = { CW_SNAP_NONE, CW_SNAP_NONE }, partner; /* the first pair */
-	bool is_common[2] = { true, true }; /* that rank is in all pairs so far */
-	bool has_more = false;              /* there is another pair than the first */
+	bool is_common[2] = { true, true }; /* the rank of `first` is in all pairs so far */
+	bool has_more = false;              /* there is a second pair */
 
 	for (uint32_t g = 0; g < s->g.n_gates; g++) {
 		const struct gate *gate = &s->g.gates[g];
@@ -279,12 +296,18 @@ int blocked_collective_compare_setup(struct engine_context *s, uint32_t g, struc
 	al = cw_arena_new(&s->arena, struct alignment);
 	if (!al || comm_setup_compare(s->snap, gate->comm, gate->seq, gate->op, &s->arena, al) < 0)
 		return -ENOMEM;
-	/* Different sizes of a comm hang its initialisation, so no later call can have them. */
+	/*
+	 * Different sizes of a comm hang its initialisation. So a later call cannot have this
+	 * fault.
+	 */
 	if (!al->detail || (al->is_proof && gate->kind != GATE_INIT))
 		return 0;
 	al->seq = f->seq;
 	f->setup = al;
-	/* Later calls have worked with the same versions and variables, but not with this order. */
+	/*
+	 * Versions and variables have worked in the earlier calls, but this order of launches is
+	 * new.
+	 */
 	if (is_first || al->detail == CW_DETAIL_ORDER) {
 		f->verdict_class = CW_CLASS_MISMATCH;
 		f->detail = al->detail;

@@ -5,7 +5,7 @@
 
 #include "analysis/align/position.h"
 
-/* A time: the member has not made that call. */
+/* A time that means: the member has not made the call. */
 #define NOT_YET INT64_MAX
 
 static int64_t time_of(const struct cw_op *op, uint64_t seq)
@@ -13,7 +13,10 @@ static int64_t time_of(const struct cw_op *op, uint64_t seq)
 	return op && position_is_step(op) && op->coll_seq == seq ? op->enter_ns : 0;
 }
 
-/* Returns the time at which the member made the call, NOT_YET, or 0 = not known. */
+/*
+ * Returns the time at which the member made the call `seq`. NOT_YET = it has not made the call. 0 =
+ * not known.
+ */
 static int64_t when_made(const struct cw_snap_member *m, uint64_t seq)
 {
 	int64_t ns = time_of(m->pending, seq);
@@ -28,8 +31,9 @@ static int64_t when_made(const struct cw_snap_member *m, uint64_t seq)
 }
 
 /*
- * Notes, per rank, the time at which it made the gate's call, and whether the rank is a member of
- * the gate's own comm. A rank of another group of the same split made the same call in its group.
+ * For each rank, notes the time at which it made the gate's call, and whether it is a member of the
+ * gate's own comm. Ranks of other groups from the same split count too: they made the same call in
+ * their own group.
  */
 static int note_times(struct engine_context *s, const struct gate *gate, int64_t **ret_ns,
 		      bool **ret_own)
@@ -81,7 +85,10 @@ int call_order_ask(struct engine_context *s, uint32_t a, uint32_t b, struct call
 		if (a_ns[r] && b_ns[r] && a_ns[r] != b_ns[r])
 			ret->of[r] = a_ns[r] < b_ns[r] ? CALL_ORDER_A : CALL_ORDER_B;
 		ret->n[ret->of[r]] += ret->of[r] != CALL_ORDER_UNKNOWN;
-		/* In a cycle over two groups, only the members of both had the choice. */
+		/*
+		 * In a cycle over two groups, only members of both groups could choose between two
+		 * orders.
+		 */
 		ret->is_member[r] = of_a[r] || of_b[r];
 		ret->is_unseen[r] = of_a[r] && of_b[r] && ret->of[r] == CALL_ORDER_UNKNOWN;
 		ret->unseen += ret->is_unseen[r];
@@ -98,7 +105,10 @@ bool call_order_is_rooted(const struct engine_context *s, uint32_t component)
 	return false;
 }
 
-/* A send or receive concerns two ranks only, so the places of the other members tell nothing. */
+/*
+ * A send or receive concerns two ranks only, so the waits of the other members tell nothing. With
+ * one of these in the cycle, only the ranks of the cycle count.
+ */
 bool *call_order_electors(struct engine_context *s, uint32_t component)
 {
 	const struct waitgraph *g = &s->g;
@@ -169,7 +179,10 @@ bool call_order_is_posted(const struct engine_context *s, uint32_t component)
 
 /* ---- pivots: ranks that the whole cycle waits for ---- */
 
-/* We do not search for pivots in a cycle with more ranks, because that takes too long. */
+/*
+ * We search for pivots only in cycles of at most this many ranks. In larger cycles the search takes
+ * too long.
+ */
 #define MAX_PIVOT_RANKS 64
 
 struct cycle {
@@ -181,8 +194,8 @@ struct cycle {
 };
 
 /*
- * True if the whole cycle gets free once this rank does. A node gets free if it waits for no node
- * of the cycle that is not free yet.
+ * True if the whole cycle becomes free once this rank is free. A node becomes free if all nodes of
+ * the cycle that it waits for are free.
  */
 static bool frees_all(struct cycle *c, uint32_t rank)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each kind of doubt limits the confidence, and the verdict gets the lowest limit. Windows could
- * raise it: windows of the comms on the chain, of launches of which we know only a part, of comms
- * with differing histories whose calls we do not have, and of members that have gone on from the
- * differing call.
+ * Each kind of doubt allows at most a certain confidence, and the verdict gets the lowest of these.
+ * Windows could raise it. We want windows of:
+ *
+ *  - the comms on the chain;
+ *  - launches of which we know only a part;
+ *  - comms with differing histories whose calls we do not have;
+ *  - members that have gone on from the differing call.
  */
 #include "analysis/culprit/certainty.h"
 
@@ -14,9 +17,15 @@
 #include "analysis/culprit/same_process.h"
 #include "model/death.h"
 
-/* We ask about one communicator for this time; stall.c asks once per such time. */
+/*
+ * We ask for the windows of one communicator for this time, then for those of the next. stall.c
+ * asks once in this time.
+ */
 #define MESSAGES_EVERY_NS (INT64_C(10) * 1000000000)
-/* We read at most this many records for one communicator. */
+/*
+ * A communicator with more members gets no windows for its messages: reading so many records costs
+ * too much.
+ */
 #define MESSAGES_MAX_MEMBERS 64u
 
 static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
@@ -24,7 +33,7 @@ static enum cw_confidence lower(enum cw_confidence a, enum cw_confidence b)
 	return a < b ? a : b;
 }
 
-/* False if the record lost ops or we never read it: then we may not know what happened. */
+/* False if the record lost ops, or if we never read the record. Then we may have missed events. */
 static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return (snap->ranks[rank].flags & CW_RANKF_HAS_RECORD) && !snap->ranks[rank].dropped;
@@ -33,9 +42,10 @@ static bool has_whole_record(const struct cw_snapshot *snap, uint32_t rank)
 /* ---- blind spots ---- */
 
 /*
- * True if the rank may wait outside of NCCL for another rank that itself waits here: in a barrier
- * of gloo or MPI, for a key of a store, or for a lock on a file. A rank that is held, ended or left
- * the communicator waits for no other rank, and neither does one in storage or at a prompt.
+ * True if the rank may wait outside of NCCL for another rank that itself waits in this hang.
+ * Examples are a barrier of gloo or MPI, a key of a store, and a lock on a file. A rank that is
+ * held, has ended or left the communicator waits for no other rank. A rank that waits for storage
+ * or at a prompt does not either.
  */
 static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
 {
@@ -44,7 +54,7 @@ static bool hides_its_wait(const struct cw_snap_rank *r, enum cw_detail detail)
 	       r->host_wait != CW_HOST_WAIT_TTY && r->host_wait != CW_HOST_WAIT_STORAGE;
 }
 
-/* Returns the places where the cause could hide because we do not see them: bits of CW_BLIND_*. */
+/* Returns the blind spots in which the cause could be hidden, as bits of enum cw_blind_spot. */
 static uint32_t find_blind_spots(const struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -76,7 +86,9 @@ static uint32_t find_blind_spots(const struct engine_context *s)
 	for (uint32_t i = 0; i < s->g.n_gates; i++) {
 		const struct gate *gate = &s->g.gates[i];
 
-		/* A send or receive may also wait for other ops of its group, which we lack. */
+		/*
+		 * A send or receive may also wait for other ops of its group that the record lacks.
+		 */
 		if (gate->n_unseen)
 			spots |= 1u << (gate->kind == GATE_P2P ? CW_BLIND_CALLS : CW_BLIND_RANK);
 		if (gate->n_soft || gate->n_unobserved)
@@ -87,7 +99,7 @@ static uint32_t find_blind_spots(const struct engine_context *s)
 
 /* ---- the confidence that each doubt allows ---- */
 
-/* Limits the confidence by what we know of the waits at the finding's gate. */
+/* Limits the confidence by our knowledge of the waits at the finding's gate. */
 static enum cw_confidence gate_allows(const struct diagnosis *diag)
 {
 	const struct gate *gate;
@@ -95,22 +107,27 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE || diag->main->verdict_class == CW_CLASS_MISMATCH)
 		return CW_CONFIDENCE_CERTAIN;
 	gate = &diag->s->g.gates[diag->main->gate];
-	/* To see that a call failed, we need no progress of devices. */
+	/* A failed call is visible without the progress of devices. */
 	if (gate->n_soft == gate->n_waiters && !diag->main->has_failed)
 		return CW_CONFIDENCE_POSSIBLE;
-	/* We do not know whether any rank has waited for long. */
+	/* Without since_ns we do not know whether any rank has waited for long. */
 	if (!gate->since_ns && !diag->main->is_proof)
 		return CW_CONFIDENCE_LIKELY;
 	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
-/* Limits the confidence in a mismatch: members whose calls we lack could change the majority. */
+/*
+ * Limits the confidence in a mismatch. Members whose calls are not known could change the majority.
+ */
 static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 {
 	const struct alignment *al = engine_context_sides(diag->s, diag->main);
 	uint32_t nranks = diag->s->snap->comms[diag->main->comm].nranks;
 
-	/* NCCL refuses some pairs of versions, and its variables choose the algorithm. */
+	/*
+	 * A difference in setup is only likely to be the cause. NCCL refuses some pairs of
+	 * versions, and its variables choose the algorithm.
+	 */
 	if (diag->main->setup && !al->is_proof)
 		return al->majority == ALIGN_NO_SIDE ? CW_CONFIDENCE_POSSIBLE
 						     : CW_CONFIDENCE_LIKELY;
@@ -118,7 +135,10 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 		return CW_CONFIDENCE_POSSIBLE;
 	if (!al->knows_call)
 		return CW_CONFIDENCE_LIKELY;
-	/* The difference is proven, but not which of two equally large sides is wrong. */
+	/*
+	 * The difference is proven. But of two equally large sides, we do not know which one is
+	 * wrong.
+	 */
 	if (al->majority == ALIGN_NO_SIDE)
 		return CW_CONFIDENCE_POSSIBLE;
 	return al->sides[al->majority].n_ranks > nranks / 2 ? CW_CONFIDENCE_CERTAIN
@@ -126,8 +146,8 @@ static enum cw_confidence mismatch_allows(const struct diagnosis *diag)
 }
 
 /*
- * True if a culprit has old work on its device that does not get on. The reason why the rank has
- * not come may lie there, with another rank that its device waits for.
+ * True if a culprit's device is stuck in old work. The culprit may be late because its device waits
+ * for another rank.
  */
 static bool is_held_by_device(const struct diagnosis *diag)
 {
@@ -146,7 +166,8 @@ static bool is_held_by_device(const struct diagnosis *diag)
 }
 
 /*
- * Limits the confidence in never_entered: if most members are missing, the few inside may be wrong.
+ * Limits the confidence in never_entered. If most members are missing, the few ranks inside may be
+ * wrong.
  */
 static enum cw_confidence majority_allows(const struct diagnosis *diag)
 {
@@ -164,8 +185,8 @@ static enum cw_confidence majority_allows(const struct diagnosis *diag)
 }
 
 /*
- * Limits the confidence in a call that all members entered: some member may wait for another op of
- * its launch, or another kind of fault may hide in a blind spot.
+ * Limits the confidence in a call that all members entered. A member may wait for another op of its
+ * launch, or another kind of fault may hide in a blind spot.
  */
 static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 {
@@ -182,7 +203,10 @@ static enum cw_confidence full_call_allows(const struct diagnosis *diag)
 								     : CW_CONFIDENCE_LIKELY;
 }
 
-/* True if there are culprits and all are one process, so that none came after another. */
+/*
+ * True if all culprits are one process, so that none of them ended after another. False if there
+ * are no culprits.
+ */
 static bool is_one_process(const struct diagnosis *diag)
 {
 	const struct cw_snap_rank *ranks = diag->s->snap->ranks;
@@ -196,8 +220,8 @@ static bool is_one_process(const struct diagnosis *diag)
 }
 
 /*
- * True if a rank that we do not see may have failed first, and a launcher then ended a culprit: its
- * signal came from another process, or we do not know its sender.
+ * True if a rank that we do not see may have failed first, and a launcher then ended a culprit. The
+ * signal to the culprit came from another process, or its sender is not known.
  */
 static bool may_follow_unseen(const struct diagnosis *diag)
 {
@@ -219,7 +243,7 @@ static bool may_follow_unseen(const struct diagnosis *diag)
 	return false;
 }
 
-/* Limits the confidence by the doubts that the verdict's class leaves. */
+/* Limits the confidence by the doubts that belong to the verdict's class. */
 static enum cw_confidence class_allows(const struct diagnosis *diag)
 {
 	const struct finding *f = diag->main;
@@ -230,7 +254,7 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 			       ? diag->order_allows
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
 	case CW_CLASS_PROCESS_DEAD:
-		/* If several ends have the same time, we do not know which was first. */
+		/* If several ends have the same time, we do not know which end was first. */
 		return f->is_proof && f->is_first && is_one_process(diag) &&
 				       !may_follow_unseen(diag)
 			       ? CW_CONFIDENCE_CERTAIN
@@ -260,8 +284,8 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 }
 
 /*
- * Lists the blind spots, and sets the confidence to the lowest limit of all doubts: about the
- * class, the gate, other answers, unobserved calls of culprits, and records with gaps.
+ * Lists the blind spots, and sets the confidence to the lowest limit of all doubts. The doubts
+ * concern the class, the gate, other answers, unobserved calls of culprits, and records with gaps.
  */
 void certainty_judge(struct diagnosis *diag)
 {
@@ -273,14 +297,14 @@ void certainty_judge(struct diagnosis *diag)
 	most = lower(class_allows(diag), gate_allows(diag));
 	if (v->n_alternatives)
 		most = lower(most, CW_CONFIDENCE_LIKELY);
-	/* The ranks may also wait for another rank that we know too little about. */
+	/* The ranks may also wait for another rank about which we know too little. */
 	for (uint32_t i = 0; i < diag->n_related && !diag->main->is_proof; i++)
 		if (diag->related[i]->verdict_class == CW_CLASS_UNKNOWN)
 			most = lower(most, CW_CONFIDENCE_LIKELY);
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
 		uint32_t rank = v->culprits[i].rank;
 
-		/* The culprit's device may be held up in a call whose progress we do not see. */
+		/* The culprit's device may be stuck in a call whose progress we do not see. */
 		if (!diag->main->is_proof && engine_context_unobserved(s, rank) != CW_SNAP_NONE)
 			most = lower(most, CW_CONFIDENCE_POSSIBLE);
 		if (!has_whole_record(s->snap, rank))
@@ -294,16 +318,16 @@ void certainty_judge(struct diagnosis *diag)
 
 /* ---- windows ---- */
 
-/* True if we have the member's window, and the member has not moved since we read it. */
+/* True if we have the member's window and the member has not moved since we read it. */
 static bool has_window(const struct cw_snap_member *m)
 {
-	/* Windows of recordings carry no time, and we cannot get newer ones. */
+	/* Windows of recordings carry no time, and there are no newer windows. */
 	if (!m->window_ns)
 		return m->window != NULL;
 	return m->window_ns >= m->progress_ns;
 }
 
-/* True if the member has a record and its node reports, so that we can fetch its window. */
+/* True if we can fetch the member's window: it has a record, and its node reports. */
 static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
 	uint32_t node;
@@ -314,7 +338,7 @@ static bool can_be_fetched(const struct cw_snapshot *snap, const struct cw_snap_
 	return node >= snap->n_nodes || snap->nodes[node].state == CW_NODE_REPORTING;
 }
 
-/* True if we could fetch some member's current window and have not done so. */
+/* True if we could fetch the current window of some member and have not done so. */
 static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
@@ -328,7 +352,10 @@ static bool lacks_windows(const struct cw_snapshot *snap, uint32_t comm)
 	return false;
 }
 
-/* A window that we read earlier may hold other calls, so a window alone does not suffice. */
+/*
+ * A window that we read earlier may contain other calls. So we check that it contains the calls
+ * between the two points.
+ */
 bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 			   const struct call_hashes *h)
 {
@@ -350,9 +377,8 @@ bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 }
 
 /*
- * True if some member has gone on from the differing call and only its window tells what it called
- * there. In a broadcast the ranks before the odd one in the ring are done, and they may be the
- * majority.
+ * True if some member has gone on from the differing call, and only its window can show its call.
+ * In a broadcast the ranks before the odd rank in the ring are done, and they may be the majority.
  */
 static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const struct alignment *al)
 {
@@ -376,16 +402,18 @@ static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const st
 	return false;
 }
 
-/* True if we may fetch windows to learn why the comm has more sends than receives, or fewer. */
+/*
+ * True if windows may show why members of the comm have posted more sends than receives, or fewer.
+ */
 static bool has_uneven_messages(const struct cw_snapshot *snap, uint32_t comm)
 {
 	return snap->comms[comm].nranks <= MESSAGES_MAX_MEMBERS && messages_are_uneven(snap, comm);
 }
 
 /*
- * Returns the comm whose uneven numbers of sends and receives we look into now; CW_SNAP_NONE =
- * none. Such numbers are usual in a pipeline. So we ask about one communicator at a time, in turn,
- * and not about one with many members, whose windows would cost too much.
+ * Returns the comm whose uneven numbers of sends and receives we examine now; CW_SNAP_NONE = none.
+ * Such numbers are usual in a pipeline. So we examine one comm at a time, in turn. We skip comms
+ * with many members, whose windows would cost too much.
  */
 static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 {
@@ -402,9 +430,9 @@ static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 }
 
 /*
- * Lists the comms whose windows could make the verdict surer: those with differing histories, on
- * the chain, with launches of which we know a part, the verdict's own, and one with uneven
- * messages.
+ * Lists the comms whose windows could raise the confidence: comms with differing histories, comms
+ * on the chain, comms with launches of which we know only a part, the verdict's own comm, and one
+ * comm with uneven messages.
  */
 int certainty_list_wanted(struct diagnosis *diag)
 {
@@ -426,7 +454,7 @@ int certainty_list_wanted(struct diagnosis *diag)
 	for (uint32_t i = 0; i < v->n_chain; i++)
 		if (!wanted[v->chain[i].comm])
 			wanted[v->chain[i].comm] = lacks_windows(snap, v->chain[i].comm);
-	/* A rank in a launch of which we know only some ops may wait for any rank. */
+	/* A rank in a launch may wait for any rank if we know only some ops of the launch. */
 	for (uint32_t i = 0; i < diag->s->g.n_gates; i++) {
 		const struct gate *gate = &diag->s->g.gates[i];
 		bool is_old = gate->since_ns &&
@@ -435,7 +463,7 @@ int certainty_list_wanted(struct diagnosis *diag)
 		if (gate->kind == GATE_P2P && gate->n_unseen && is_old && !wanted[gate->comm])
 			wanted[gate->comm] = lacks_windows(snap, gate->comm);
 	}
-	/* If all members have completed the call, fresh windows tell only who called what. */
+	/* If all members have completed the call, fresh windows only show which call each made. */
 	if (v->comm != CW_SNAP_NONE && !wanted[v->comm])
 		wanted[v->comm] = v->waiting_since_ns ? lacks_windows(snap, v->comm)
 						      : lacks_a_side(snap, v->comm,

@@ -6,7 +6,10 @@
 #include "analysis/align/position.h"
 #include "analysis/culprit/diagnosis.h"
 
-/* A longer chain explains no more. We keep the waits next to the culprit. */
+/*
+ * The maximum length of a chain. A longer chain explains no more, so we keep only the waits next to
+ * the culprit.
+ */
 #define MAX_CHAIN 16
 
 int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint32_t n, bool *seen)
@@ -33,7 +36,10 @@ int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint3
 	return 0;
 }
 
-/* Returns the rank's own op at the gate, or the gate's oldest op if the record lacks it. */
+/*
+ * Returns the rank's own op at the gate. If the record lacks it, returns the op of the gate's
+ * oldest waiter.
+ */
 static struct cw_op op_at(const struct engine_context *s, const struct gate *gate, uint32_t rank)
 {
 	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
@@ -55,8 +61,8 @@ static struct cw_op op_at(const struct engine_context *s, const struct gate *gat
 }
 
 /*
- * Goes one step from the rank towards the start of the search: to the gate, and to the rank behind
- * it. Returns that rank; CW_SNAP_NONE = `rank` is the start.
+ * Goes one step from the rank towards the start of the search: to the gate at which the rank waits,
+ * and to the rank that is missing there. Returns that rank; CW_SNAP_NONE = `rank` is the start.
  */
 static uint32_t step(const struct engine_context *s, uint32_t rank, struct cw_wait *ret)
 {
@@ -68,14 +74,14 @@ static uint32_t step(const struct engine_context *s, uint32_t rank, struct cw_wa
 		return CW_SNAP_NONE;
 	gate = &g->gates[node - g->n_ranks];
 	*ret = (struct cw_wait){ .rank = rank, .comm = gate->comm, .op = op_at(s, gate, rank) };
-	/* We pass through the lower gates of the same comm to the rank that is missing there. */
+	/* We skip the lower gates of the same comm until we come to the missing rank. */
 	while (node != CW_SNAP_NONE && node >= g->n_ranks)
 		node = s->up.next[node];
 	ret->waits_for = node;
 	return node;
 }
 
-/* Fills the chain with the waits from `start` to the start of the search. */
+/* Fills the chain with the waits that lead from rank `start` to the start of the search. */
 static int follow(struct diagnosis *diag, uint32_t start)
 {
 	struct cw_verdict *v = diag->v;
@@ -108,8 +114,8 @@ static bool lower_label(const struct engine_context *s, uint32_t a, uint32_t b)
 }
 
 /*
- * Fills the chain with the shortest way around the cycle, from its rank with the lowest label. We
- * search upstream of this rank, and begin at the nearest rank that it waits for.
+ * Fills the chain with the shortest way around the cycle, from the rank with the lowest label. We
+ * search upstream of this rank. The way begins at the nearest rank that it waits for.
  */
 static int go_around(struct diagnosis *diag)
 {
@@ -173,7 +179,10 @@ int chain_describe(struct diagnosis *diag)
 	for (uint32_t i = 0; i < diag->v->n_victims; i++) {
 		uint32_t rank = diag->v->victims[i];
 
-		/* Victims are sorted by label, so the lowest label of the furthest victims wins. */
+		/*
+		 * Victims are sorted by label. So the victim with the lowest label wins among the
+		 * furthest.
+		 */
 		if (furthest == CW_SNAP_NONE || up->hops[rank] > up->hops[furthest])
 			furthest = rank;
 	}

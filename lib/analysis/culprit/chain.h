@@ -9,11 +9,14 @@
 
 struct diagnosis;
 
-/* Sets seen[node] for all nodes that the ranks wait for, also indirectly. Returns 0 or -ENOMEM. */
+/*
+ * Sets seen[node] for all nodes that the ranks wait for, directly or indirectly. Returns 0 or
+ * -ENOMEM.
+ */
 int chain_mark_downstream(struct engine_context *s, const uint32_t *ranks, uint32_t n, bool *seen);
 
 /*
- * Fills v->chain: from the furthest victim to the culprit, or once around the cycle of a deadlock.
- * The diagnosis must have searched upstream. Returns 0 or -ENOMEM.
+ * Fills v->chain with the waits from the furthest victim to the culprit, or once around the cycle
+ * of a deadlock. The diagnosis must have searched upstream. Returns 0 or -ENOMEM.
  */
 int chain_describe(struct diagnosis *diag);

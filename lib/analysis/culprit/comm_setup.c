@@ -6,7 +6,7 @@
 
 #include "analysis/culprit/launch_order.h"
 
-/* The call in which we compare the members. seq = 0: the comm's initialisation. */
+/* The call in which we compare the members. seq = 0: the initialisation of the comm. */
 struct call {
 	const struct cw_snapshot *snap;
 	const struct cw_snap_comm *comm;
@@ -40,14 +40,14 @@ struct trait {
 	enum cw_detail detail;
 	value_fn value;
 	bool zero_is_unknown;
-	bool is_proof; /* NCCL cannot work with different values */
+	bool is_proof; /* NCCL cannot work if the members' values differ */
 };
 
 static const struct trait traits[] = {
 	{ CW_DETAIL_MEMBERSHIP, size_of, true, true },
 	{ CW_DETAIL_ORDER, order_of, true, false },
 	{ CW_DETAIL_VERSION, version_of, true, false },
-	/* 0 means that none of the variables is set. */
+	/* The value 0 means that none of the variables is set. */
 	{ CW_DETAIL_ENVIRONMENT, environment_of, false, false },
 };
 
@@ -65,7 +65,7 @@ static int compare_values(const void *x, const void *y)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Lists the members' values in v, sorted. A member without a record or a value is omitted. */
+/* Lists the members' values in v, sorted. Omits a member that has no record or no value. */
 static uint32_t list_values(const struct call *call, const struct trait *trait, struct valued *v)
 {
 	const struct cw_snapshot *snap = call->snap;
@@ -87,7 +87,7 @@ static uint32_t list_values(const struct call *call, const struct trait *trait, 
 	return n;
 }
 
-/* Makes a side of each distinct value, the largest first, and finds the majority. */
+/* Makes one side for each distinct value, the largest side first, and finds the majority. */
 static int fill_sides(const struct cw_snapshot *snap, const struct valued *v, uint32_t n,
 		      const struct cw_op *op, struct cw_arena *a, struct alignment *ret)
 {
@@ -134,7 +134,10 @@ int comm_setup_compare(const struct cw_snapshot *snap, uint32_t comm, uint64_t s
 
 		for (uint32_t k = 1; k < n; k++)
 			distinct += v[k].value != v[k - 1].value;
-		/* Each node or rank has its own address of an interface, for example. */
+		/*
+		 * Nearly every member has its own value, for example its own address of an
+		 * interface. Such values are meant to differ.
+		 */
 		is_meant_to_differ =
 			traits[i].detail != CW_DETAIL_ORDER && distinct > 2 && 2 * distinct > n;
 		if (distinct < 2 || is_meant_to_differ)

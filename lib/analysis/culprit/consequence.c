@@ -7,13 +7,22 @@
 #include "analysis/culprit/certainty.h"
 #include "model/death.h"
 
-/* A program notices wrong numbers at its next check, a step or two later. */
+/*
+ * Limits between a wrong call and a death that it causes. A program notices wrong numbers at its
+ * next check, a step or two later.
+ */
 #define COMES_WITHIN_NS (INT64_C(60) * 1000000000)
 #define COMES_WITHIN_CALLS 256u
-/* Higher exit codes are a shell's codes for signals. */
+/*
+ * The highest exit code that a program chooses itself. Higher codes are a shell's codes for
+ * signals.
+ */
 #define MAX_OWN_EXIT 128
 
-/* True if no other process ended the rank, and the rank had not given up after a long wait. */
+/*
+ * True if the rank ended by itself: no other process ended it, and it had not given up after a long
+ * wait.
+ */
 static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -22,7 +31,8 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 				       .term_signal = r->term_signal };
 
 	/*
-	 * The first failure stays the rank's own, even if its launcher then asked it to end, too.
+	 * The first failure stays the rank's own, even if its launcher then also asked the rank to
+	 * end.
 	 */
 	if (r->flags & CW_RANKF_OOM_KILLED ||
 	    (r->flags & CW_RANKF_SHUTDOWN && rank != s->failed_first) ||
@@ -36,7 +46,7 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 	return cw_ending_is_fault(&end);
 }
 
-/* Returns the rank that ended first of all; CW_SNAP_NONE = no rank has ended. */
+/* Returns the rank that ended first; CW_SNAP_NONE = no rank has ended. */
 static uint32_t find_first(const struct engine_context *s)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -73,10 +83,11 @@ static int note_instant(void *userdata, uint32_t member, const struct call_step 
 }
 
 /*
- * True if the rank's death may follow from the finding, a call that differs. All members must have
- * entered that call before the death, and the rank must have ended soon after it. Calls that a
- * recovery makes after a death differ because of the death. If all members have come to a call that
- * is shut, the differing members keep it shut, and no death explains the wait.
+ * True if the death of rank `ended` may follow from finding f, a call that differs. All members
+ * must have entered that call before the death, and the death must come soon after the call. A
+ * recovery after a death also makes calls that differ, but these follow from the death. If all
+ * members have entered a call that does not complete, the differing call blocks it, and no death
+ * explains the wait.
  */
 static bool may_explain(const struct engine_context *s, const struct finding *f, uint32_t ended)
 {
@@ -95,7 +106,7 @@ static bool may_explain(const struct engine_context *s, const struct finding *f,
 		return false;
 	c = &s->snap->comms[f->comm];
 	al = &s->alignments[f->comm];
-	/* If only hashes tell of the difference, some members may be further than the dead rank. */
+	/* If only hashes show the difference, some members may be further than the dead rank. */
 	seq = al->knows_call ? al->seq : al->after_seq + 1;
 	for (uint32_t m = 0; m < c->nranks; m++)
 		if (c->members[m].rank == CW_SNAP_NONE ||
@@ -103,7 +114,7 @@ static bool may_explain(const struct engine_context *s, const struct finding *f,
 			return false;
 	if (c->members[place].coll_entered - seq > COMES_WITHIN_CALLS)
 		return false;
-	/* While we know only hashes, the calls themselves may still be on their way. */
+	/* While we know only the hashes, the windows with the calls may still be on their way. */
 	if (!al->knows_call)
 		return certainty_lacks_calls(s->snap, f->comm, &al->hashes);
 	t.seq = al->seq;
@@ -113,8 +124,8 @@ static bool may_explain(const struct engine_context *s, const struct finding *f,
 }
 
 /*
- * Marks the missing members that have ended, and returns the gate with the oldest wait for one;
- * CW_SNAP_NONE = no rank waits for such a member.
+ * Marks the missing members that have ended. Returns the gate with the oldest wait for such a
+ * member; CW_SNAP_NONE = no rank waits for one.
  */
 static uint32_t mark_ended(struct engine_context *s, const struct finding *f)
 {
@@ -137,8 +148,8 @@ static uint32_t mark_ended(struct engine_context *s, const struct finding *f)
 }
 
 /*
- * Finds the differing call that may explain the job's first death, gives it the waits for all
- * members of its comm that ended, and drops the findings of these deaths.
+ * Finds the differing call that may explain the job's first death. The finding of this call gets
+ * the waits for all members of its comm that ended. We drop the findings of these deaths.
  */
 int consequence_join(struct engine_context *s)
 {

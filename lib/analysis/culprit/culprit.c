@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of the wait-for graph, and the trouble at each.
+ * The ends of the wait-for graph (analysis/waits/waitgraph.h), and the trouble at each end.
  *
- * A path through the graph has one of four ends. It ends at a rank that is missing at some gate and
- * waits at no gate itself. It ends at a gate at which all members have come and that does not open.
- * It ends at a gate whose missing members are not visible. Or it has no end, because it is a cycle.
- * We add the comms whose members made different calls or whose messages do not fit, even if no rank
- * waits because of that.
+ * A gate is a call in which ranks wait for the missing members. A path through the graph has one of
+ * four ends:
+ *
+ *  - a rank that is missing at some gate and waits at no gate itself;
+ *  - a gate that all members have come to and that does not open;
+ *  - a gate whose missing members are not visible;
+ *  - a cycle.
+ *
+ * We add the comms whose members made different calls, or whose messages do not fit, even if no
+ * rank waits because of that.
  */
 #include "analysis/culprit/culprit.h"
 
@@ -21,21 +26,27 @@
 #include "model/death.h"
 #include "record/record_layout.h"
 
-/* Deaths within this time are one event. A later death does not explain the first. */
+/* Deaths within this time are one event. A death after this time does not explain the first one. */
 #define ENDING_TOGETHER_NS (INT64_C(30) * 1000000000)
-/* A call that differed this long ago, and held up no rank since, does not keep a call shut now. */
+/*
+ * A differing call blocks a later call only within this time. If no rank waited for so long, the
+ * comm has recovered from it.
+ */
 #define DISPLACES_FOR_NS (INT64_C(60) * 1000000000)
-/* Two evaluations may see the same slow call. So a call counts as shut after this time at least. */
+/*
+ * The shortest wait after which we call a call blocked. Two evaluations may see the same slow call,
+ * so a shorter wait proves nothing.
+ */
 #define DISPLACED_SEEN_NS (INT64_C(2) * 1000000000)
-/* The daemon has read each record of a dead rank once more within this time. */
+/* Within this time after a death the daemon has read the dead rank's record once more. */
 #define RECORD_SETTLED_NS (INT64_C(2) * 1000000000)
 
-/* No launcher grants its processes more time between a request to end and SIGKILL. */
+/* The longest time that a launcher grants its processes between a request to end and SIGKILL. */
 #define GRACE_NS (INT64_C(60) * 1000000000)
 
 /*
- * True if the kernel's facts show that the rank failed by itself: a job that is being ended does
- * not make its ranks end like that.
+ * True if the kernel's facts show that the rank failed by itself. When a launcher ends a job, ranks
+ * do not end in these ways.
  */
 static bool has_failed(const struct cw_snap_rank *r)
 {
@@ -50,7 +61,10 @@ static bool has_failed(const struct cw_snap_rank *r)
 	       r->term_signal == SIGILL || r->term_signal == SIGSYS;
 }
 
-/* Counts the ranks that ended, and notes whether one process had them all and when they ended. */
+/*
+ * Counts the ranks that ended. Notes whether one process had all of them, and the first and last
+ * time of an end.
+ */
 static void count_ended(struct engine_context *s)
 {
 	const struct cw_snap_rank *one = NULL;
@@ -72,7 +86,7 @@ static void count_ended(struct engine_context *s)
 	}
 }
 
-/* True if the rank aborted without a signal from another process, as far as we know. */
+/* True if the rank aborted and, as far as we know, no other process sent it a signal. */
 static bool has_aborted(const struct cw_snap_rank *r)
 {
 	return r->liveness == CW_LIVE_KILLED && r->term_signal == SIGABRT &&
@@ -80,9 +94,9 @@ static bool has_aborted(const struct cw_snap_rank *r)
 }
 
 /*
- * Notes the ranks that aborted in a call in which they had waited for long. A job's own watchdog
- * aborts ranks that wait, and never the rank that they wait for. So other ranks that miss them wait
- * for the same culprit.
+ * Notes the ranks that gave up: they aborted in a call in which they had waited for long. A job's
+ * own watchdog aborts ranks that wait, and never the rank that they wait for. So a rank that waits
+ * for a rank that gave up waits for the same culprit.
  */
 static int find_who_gave_up(struct engine_context *s)
 {
@@ -109,7 +123,9 @@ static int find_who_gave_up(struct engine_context *s)
 	return 0;
 }
 
-/* True if the rank failed first, or together with the first: then either may be the first. */
+/*
+ * True if the rank may have failed first: it is the first failed rank, or failed at the same time.
+ */
 static bool failed_with_first(const struct engine_context *s, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[rank];
@@ -121,8 +137,9 @@ static bool failed_with_first(const struct engine_context *s, uint32_t rank)
 }
 
 /*
- * True if the rank seems to have failed by itself, but may have been asked to end: it exited with
- * an error and without kernel facts, or it aborted, which a cancelled job may do, too.
+ * True if the rank seems to have failed by itself, but a launcher may have ended it. It exited with
+ * an error and without facts from the kernel, or it aborted. Ranks of a cancelled job may abort
+ * too.
  */
 static bool seems_failed(const struct engine_context *s, uint32_t rank)
 {
@@ -138,7 +155,8 @@ static bool seems_failed(const struct engine_context *s, uint32_t rank)
 }
 
 /*
- * Returns the earliest failed rank; unless is_known, also of ranks that only seem to have failed.
+ * Returns the failed rank that ended first. If is_known is false, ranks that only seem to have
+ * failed count too.
  */
 static uint32_t find_earliest(const struct engine_context *s, bool is_known)
 {
@@ -157,9 +175,9 @@ static uint32_t find_earliest(const struct engine_context *s, bool is_known)
 }
 
 /*
- * Finds the rank whose failure is the first end of the job, so that the later ends follow from it:
- * a launcher ends the other ranks of its node after a failure. That is no shutdown, because ranks
- * of other nodes hear of the failure late or never.
+ * Finds the rank whose failure is the first end of the job. Later ends follow from it, because a
+ * launcher ends the other ranks of its node after a failure. That is no shutdown: ranks of other
+ * nodes hear of the failure late or never.
  */
 static void find_failed_first(struct engine_context *s)
 {
@@ -170,12 +188,12 @@ static void find_failed_first(struct engine_context *s)
 	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
 		bool is_dead = cw_liveness_is_dead(ranks[i].liveness);
 
-		/* No rank may have ended surely before a known failure. */
+		/* A known failure is the first only if no rank ended surely before it. */
 		if (is_known_first && is_dead && death_order_is_before(&ranks[i], &ranks[known]))
 			is_known_first = false;
 		/*
-		 * A seeming failure must come surely before all other ends, and no launcher may
-		 * be gone: then no process was asking for an end.
+		 * A seeming failure is the first only if it came surely before all other ends and
+		 * no launcher is gone. Then no process had asked the rank to end.
 		 */
 		if (is_seeming_first && !cw_snap_rank_shares_process(&ranks[seeming], &ranks[i]) &&
 		    (is_dead ? !death_order_is_before(&ranks[seeming], &ranks[i])
@@ -206,7 +224,7 @@ static enum cw_detail how_it_ended(const struct cw_snap_rank *r)
 	}
 }
 
-/* True if the rank had certainly not completed the call that the gate waits for. */
+/* True if the rank had certainly not completed the call that the gate stands for. */
 static bool had_not_completed(const struct engine_context *s, uint32_t rank,
 			      const struct gate *gate)
 {
@@ -224,7 +242,8 @@ static bool had_not_completed(const struct engine_context *s, uint32_t rank,
 }
 
 /*
- * True if the rank ended by its own fault: a job that is being ended does not end ranks like that.
+ * True if the rank ended by its own fault. When a launcher ends a job, ranks do not end in these
+ * ways.
  */
 static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 {
@@ -234,8 +253,8 @@ static bool ended_by_itself(const struct engine_context *s, uint32_t rank)
 }
 
 /*
- * True if SIGKILL ended the rank soon after a rank of its node had given up. A launcher then asks
- * its other processes to end, and kills those that are not gone after a grace period.
+ * True if SIGKILL ended the rank soon after a rank of its node had given up. After such an abort a
+ * launcher asks its other processes to end. It kills those that still run after a grace period.
  */
 static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t rank)
 {
@@ -257,8 +276,8 @@ static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t ran
 
 /*
  * Notes that NCCL returned an error to the rank in a call in which other ranks wait. The rank does
- * not come because of this error, whatever it does later. An error that may follow from a peer's
- * loss proves nothing (is_late).
+ * not come because of this error, whatever it does later. If the error may follow from the loss of
+ * a peer, it proves nothing (is_late).
  */
 static void note_failed(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
@@ -279,8 +298,8 @@ static void note_failed(const struct engine_context *s, uint32_t rank, struct fi
 }
 
 /*
- * Describes the death of a missing rank, and whether the death is the first and a proof. Returns
- * false if the rank ended in a shutdown of the job, so that its end explains nothing.
+ * Describes the death of a missing rank, and whether the death is the first and is a proof. Returns
+ * false if the rank ended in a shutdown of the job: such an end explains nothing.
  */
 static bool classify_dead(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
@@ -297,14 +316,19 @@ static bool classify_dead(const struct engine_context *s, uint32_t rank, struct 
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);
-	/* A second death within half a minute may be part of a shutdown; then we wait. */
+	/*
+	 * Two deaths within ENDING_TOGETHER_NS may be part of a shutdown. Then we do not call a
+	 * death the first.
+	 */
 	died_alone = s->has_one_ended || s->last_end_ns - s->first_end_ns > ENDING_TOGETHER_NS;
 	f->is_first = has_own_failure || (is_first && s->n_failed_first == 1) ||
 		      (!was_asked && died_alone);
-	/* If we read the record after the death, the rank has added nothing to it since. */
+	/* If we read the record after the death, we have all that the rank wrote. */
 	is_record_final =
 		r->sampled_ns >= r->ended_ns || s->snap->now_ns - r->ended_ns > RECORD_SETTLED_NS;
-	/* If several ranks failed, a failure is still proven, but not which came first. */
+	/*
+	 * If several ranks failed, a failure is still proven, but we do not know which came first.
+	 */
 	f->is_proof = ((is_first && has_failed(r)) ||
 		       (!was_asked && (f->is_first || ended_by_itself(s, rank)))) &&
 		      is_record_final && had_not_completed(s, rank, &s->g.gates[f->gate]);
@@ -312,7 +336,7 @@ static bool classify_dead(const struct engine_context *s, uint32_t rank, struct 
 	return true;
 }
 
-/* True if the device has not reached the rank's op that the gate waits for, or one before it. */
+/* True if the device has not reached the op that the gate waits for, or an op before it. */
 static bool is_behind(const struct engine_context *s, uint32_t rank, const struct gate *gate)
 {
 	uint32_t m = engine_context_comm_rank(s, gate->comm, rank);
@@ -321,14 +345,17 @@ static bool is_behind(const struct engine_context *s, uint32_t rank, const struc
 	if (m == CW_SNAP_NONE)
 		return false;
 	p = position_of(s->snap, &s->snap->comms[gate->comm].members[m]);
-	/* The other members may have completed an earlier op without this rank. */
+	/*
+	 * The op may be earlier than the gate's, because the other members may have completed it
+	 * without this rank.
+	 */
 	return (p.flags & POS_BEHIND) &&
 	       (gate->kind == GATE_P2P || (p.op->coll_seq && p.op->coll_seq <= gate->seq));
 }
 
 /*
- * Decides why a live rank has not come: its call failed, its process is held, it left the comm, its
- * device is stuck before the op, or its host is in another call or outside of NCCL.
+ * Finds why a live rank has not come. Its call failed, its process is held, it left the comm, its
+ * device is stuck before the op, its host is in another call, or its host is outside of NCCL.
  */
 static void classify_alive(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
@@ -366,7 +393,7 @@ static void classify_alive(const struct engine_context *s, uint32_t rank, struct
 	is_device_stuck = is_behind(s, rank, gate);
 	/*
 	 * Other ranks may wait, on another comm, for an op that the rank's device does not reach.
-	 * The host is then outside of the other calls because it waits for that device.
+	 * The host then waits for its device, and so does not make the other calls.
 	 */
 	for (uint32_t i = s->g.miss_start[rank]; !is_device_stuck && i < s->g.miss_start[rank + 1];
 	     i++)
@@ -375,9 +402,9 @@ static void classify_alive(const struct engine_context *s, uint32_t rank, struct
 			is_device_stuck = true;
 		}
 	/*
-	 * Or the device has not reached some op for long, in any comm. Other members may have
-	 * completed that op without this rank, as the root of a broadcast does. They wait for the
-	 * rank in a later call.
+	 * In any comm, the device may have failed to reach an op for long. Other members may have
+	 * completed that op without this rank, as the root of a broadcast does. They then wait for
+	 * the rank in a later call.
 	 */
 	if (!is_device_stuck)
 		is_device_stuck =
@@ -403,8 +430,8 @@ static void classify_alive(const struct engine_context *s, uint32_t rank, struct
 }
 
 /*
- * True if other members have completed calls that the rank entered after its node's last digest,
- * and long after it. The rank has then worked on, and only its node's daemon is unreachable.
+ * True if other members have completed calls that the rank must have entered long after its node's
+ * last digest. The rank has then worked on, and only the daemon of its node is unreachable.
  */
 static bool has_outlived_its_daemon(const struct engine_context *s, const struct finding *f)
 {
@@ -432,7 +459,8 @@ static bool has_outlived_its_daemon(const struct engine_context *s, const struct
 }
 
 /*
- * Describes why the missing rank does not come. Returns false if the rank is no culprit after all.
+ * Describes why the missing rank does not come. Returns false if the rank turns out to be no
+ * culprit.
  */
 static bool classify_rank(const struct engine_context *s, uint32_t rank, struct finding *f)
 {
@@ -476,7 +504,10 @@ static bool classify_rank(const struct engine_context *s, uint32_t rank, struct 
 		return true;
 	default:
 		classify_alive(s, rank, f);
-		/* An unobserved op may hold up the host, or the stream before the op. */
+		/*
+		 * An unobserved op may block the host, or the stream before the op that the others
+		 * wait for.
+		 */
 		unobserved = engine_context_unobserved(s, rank);
 		if (unobserved != CW_SNAP_NONE && !f->has_failed &&
 		    (f->verdict_class == CW_CLASS_DEVICE_STALLED || unobserved != f->comm)) {
@@ -490,8 +521,8 @@ static bool classify_rank(const struct engine_context *s, uint32_t rank, struct 
 /* ---- comms whose members made different calls ---- */
 
 /*
- * True if ranks really wait at the gate. If we see a rank from the host only, each reading finds it
- * in its newest call. It waits there only if that lasts.
+ * True if ranks really wait at the gate. If we see a rank on the host only, each reading finds it
+ * in its newest call. Only a rank that stays in the call for stall_min_ns waits there.
  */
 static bool is_waited_at(const struct engine_context *s, const struct gate *gate)
 {
@@ -502,8 +533,8 @@ static bool is_waited_at(const struct engine_context *s, const struct gate *gate
 
 /*
  * True if the members that have come to the gate made calls of different kinds there. After one
- * member has left out a call, the next few calls may still go through, each with the data of
- * another. We compare calls outside of groups that are a member's pending or last op.
+ * member has omitted a call, the next few calls may still complete, each with the data of another
+ * call. We compare calls outside of groups that are a member's pending or last op.
  */
 static bool differs_there(const struct engine_context *s, const struct gate *gate)
 {
@@ -526,8 +557,8 @@ static bool differs_there(const struct engine_context *s, const struct gate *gat
 }
 
 /*
- * Finds, per comm, the gate with the oldest wait at or after the call that differs; CW_SNAP_NONE =
- * no rank waits because of it. NULL = out of memory.
+ * Finds, for each comm, the gate with the oldest wait at or after the differing call; CW_SNAP_NONE
+ * = no rank waits because of that call. Returns NULL if out of memory.
  */
 static uint32_t *oldest_gates(struct engine_context *s)
 {
@@ -552,9 +583,10 @@ static uint32_t *oldest_gates(struct engine_context *s)
 }
 
 /*
- * Returns the gate with the oldest wait at which the members' calls differ, if all members have
- * completed the first call that differs; CW_SNAP_NONE = none. An older wait may exist: if a member
- * made a call twice, all later calls are shifted, and those of the same kind meet and go through.
+ * Returns the gate with the oldest wait at which the members' calls differ; CW_SNAP_NONE = none. We
+ * need it if all members have completed the first differing call. An older gate may exist at which
+ * the calls are of the same kind: if a member made a call twice, all later calls are shifted, and
+ * calls of the same kind complete.
  */
 static uint32_t differing_gate(const struct engine_context *s, uint32_t comm)
 {
@@ -575,8 +607,8 @@ static uint32_t differing_gate(const struct engine_context *s, uint32_t comm)
 }
 
 /*
- * Returns how long a call that all members entered must stand until we call it shut, if an earlier
- * call displaced data: several times the usual interval of the comm's calls, as far as we know it.
+ * Returns the wait after which we call a call blocked by displaced data (displaced_gate()). The
+ * wait is several times the usual interval of the comm's calls, if we know the interval.
  */
 static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 {
@@ -587,7 +619,7 @@ static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		int64_t interval_ns = c->members[m].interval_ns;
 
-		/* We divide because the interval is untrusted: a product could overflow. */
+		/* We divide, because the interval is untrusted and a product could overflow. */
 		if (interval_ns <= 0 || !t->stall_factor ||
 		    interval_ns > t->stall_min_ns / t->stall_factor)
 			return t->stall_min_ns;
@@ -599,16 +631,16 @@ static int64_t displaced_after_ns(const struct cw_snapshot *snap, uint32_t comm)
 
 /*
  * Returns the gate with the oldest wait behind displaced data; CW_SNAP_NONE = none. If calls
- * differ, the data that one member sent and no other took stay in the communicator's buffers. Each
- * later call takes data that belong to the call before it, until one call gets none. So the call
- * that differed keeps a later call shut, although all members have completed the one and entered
- * the other. We see only after some time that a call is shut. A comm that has worked for long since
- * the difference has got over it.
+ * differ, data that one member sent and no member took stay in the communicator's buffers. Each
+ * later call takes data of the call before it, until one call gets none. So the differing call
+ * blocks a later call. By then all members have completed the differing call and entered the
+ * blocked one. Only a long wait shows that a call is blocked. A comm that has worked for
+ * DISPLACES_FOR_NS since the difference has recovered from it.
  */
 static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 {
 	const struct alignment *al = &s->alignments[comm];
-	int64_t differed = INT64_MAX; /* when the first member made its call; INT64_MAX = unknown */
+	int64_t differed = INT64_MAX; /* time of the first member's call; INT64_MAX = unknown */
 	int64_t within_ns, after_ns = displaced_after_ns(s->snap, comm);
 	uint32_t oldest = CW_SNAP_NONE;
 	bool is_displaced = false;
@@ -620,8 +652,8 @@ static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 	within_ns =
 		differed > INT64_MAX - DISPLACES_FOR_NS ? INT64_MAX : differed + DISPLACES_FOR_NS;
 	/*
-	 * Calls that move the same bytes the same way, with another type or operator, displace no
-	 * data.
+	 * Calls with another type or operator may move the same bytes in the same way. These
+	 * displace no data.
 	 */
 	for (uint32_t i = 1; al->is_proof && al->knows_call && i < al->n_sides; i++) {
 		const struct cw_op *a = &al->sides[0].op, *b = &al->sides[i].op;
@@ -646,8 +678,8 @@ static uint32_t displaced_gate(const struct engine_context *s, uint32_t comm)
 
 /*
  * Describes the comm's differing calls. `gate` is the oldest gate behind them; CW_SNAP_NONE = none.
- * If all members have completed the call, they wait for something else now, and we search for a
- * wait that follows from it.
+ * If all members have completed the differing call, they wait in a later call now. We then search
+ * for a wait that follows from the difference.
  */
 static void classify_mismatch(const struct engine_context *s, uint32_t comm, uint32_t gate,
 			      struct finding *f)
@@ -681,7 +713,7 @@ static void classify_mismatch(const struct engine_context *s, uint32_t comm, uin
 
 /*
  * Finds the fault of the comm's messages. Different sizes prove that data are wrong. A message that
- * is left over at the end is a fact and no proof: it did no harm.
+ * is left over at the end is no proof of a fault: it did no harm.
  */
 static int find_messages(struct engine_context *s, uint32_t comm, struct finding *f,
 			 bool *ret_found)
@@ -707,9 +739,9 @@ static int find_messages(struct engine_context *s, uint32_t comm, struct finding
 /* ---- all of them ---- */
 
 /*
- * True if a waiter of the gate is still reported. A rank without reports may have stood in a call
- * that all members had entered, but it will have left that call long ago. A node that reports may
- * still have passed over the rank: its daemon came back and has not found the rank's record again.
+ * True if some waiter of the gate is still reported. A rank without reports may last have been in a
+ * call that all members had entered, but it will have left that call long ago. A node that reports
+ * may still lack the rank: its daemon restarted and has not found the rank's record again.
  */
 static bool is_seen_shut(const struct engine_context *s, const struct gate *gate)
 {
@@ -729,8 +761,8 @@ static bool is_seen_shut(const struct engine_context *s, const struct gate *gate
 }
 
 /*
- * Returns how much attention the finding deserves. A finding is stuck if nothing moves there while
- * ranks wait: there is no culprit that could move, or the culprit shows no host activity.
+ * Returns how much attention the finding deserves. A finding is stuck if ranks wait and nothing
+ * moves. Then there is no culprit that could move, or the culprit shows no host activity.
  */
 static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 {
@@ -767,8 +799,8 @@ static void keep(struct engine_context *s, struct finding *f)
 }
 
 /*
- * Notes the ranks whose calls failed. Such a rank holds up the others even if it waits itself: it
- * waits for them in its next call, and they wait for it in the call that failed.
+ * Notes the ranks whose calls failed. Such a rank blocks the others even if it waits itself. It
+ * waits for them in its next call, and they wait for it in the failed call.
  */
 static int find_failed_calls(struct engine_context *s)
 {
@@ -788,8 +820,8 @@ static int find_failed_calls(struct engine_context *s)
 }
 
 /*
- * Notes, per component, whether a wait for a failed call closes its cycle, so that no wait of the
- * cycle can end because of another. NULL = out of memory.
+ * Notes, for each component, whether a wait for a failed call closes its cycle. No wait of such a
+ * cycle can end because another one ends. Returns NULL if out of memory.
  */
 static bool *cycles_closed_by_failure(struct engine_context *s)
 {
@@ -808,7 +840,7 @@ static bool *cycles_closed_by_failure(struct engine_context *s)
 
 /*
  * Finds all ends in this order: comms with differing calls, cycles, missing ranks, gates that all
- * members have come to, and messages. Then joins deaths to the differing calls that may explain
+ * members have come to, and messages. Then it joins deaths to the differing calls that may explain
  * them.
  */
 int culprit_find_all(struct engine_context *s)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the ends of the wait-for graph and the trouble at each. Later steps choose the one to
- * report and judge how sure we are. Pure; O(members + edges of the graph).
+ * Finds the ends of the wait-for graph and the trouble at each end. Later steps choose the finding
+ * to report, and judge its confidence. Pure; O(members + edges of the graph).
  */
 #pragma once
 
 #include "analysis/culprit/engine_context.h"
 
-/* Fills s->findings. The graph and the alignments must be there. Returns 0 or -ENOMEM. */
+/* Fills s->findings. The graph and the alignments must be complete. Returns 0 or -ENOMEM. */
 int culprit_find_all(struct engine_context *s);

@@ -8,18 +8,18 @@
 #include "model/nccl_result.h"
 #include "record/record_layout.h"
 
-/* An end comes surely before another on the same node if it is this much earlier. */
+/* If one end is this much earlier than another end on the same node, it came surely first. */
 #define SURELY_BEFORE_NS (INT64_C(100) * 1000000)
-/* The same for ends on two nodes, whose clocks differ. */
+/* The limit for two ends on different nodes, whose clocks differ. */
 #define SURELY_BEFORE_ELSEWHERE_NS (INT64_C(1) * 1000000000)
 /*
- * The same if the kernel's events date one end and a pidfd the other. The kernel dates the
- * beginning of an end, a pidfd its completion. If gigabytes of memory and a GPU have to be
- * released, that is seconds later.
+ * The limit if the kernel's events date one end and a pidfd dates the other. The kernel dates the
+ * beginning of an end, and a pidfd its completion. If the kernel has to release gigabytes of memory
+ * and a GPU, the completion is seconds later.
  */
 #define SURELY_BEFORE_UNALIKE_NS (INT64_C(5) * 1000000000)
 
-/* The time at which a rank's part was over, and whether only a pidfd dates it. */
+/* The end of a rank's part, and whether only a pidfd dates it. */
 struct end {
 	const struct cw_snap_rank *r;
 	int64_t ns; /* 0 = not known */
@@ -46,7 +46,7 @@ static bool is_before(const struct end *a, const struct end *b)
 
 	if (a->is_late_word != b->is_late_word)
 		surely_ns = SURELY_BEFORE_UNALIKE_NS;
-	/* Times are untrusted: unsigned differences cannot overflow. */
+	/* Times are untrusted, and unsigned differences cannot overflow. */
 	return b->ns > a->ns && (uint64_t)b->ns - (uint64_t)a->ns >= (uint64_t)surely_ns;
 }
 
@@ -57,13 +57,15 @@ bool death_order_is_before(const struct cw_snap_rank *a, const struct cw_snap_ra
 	return is_before(&first, &second);
 }
 
-/* The member of a comm that ended first, of those without an earlier error from NCCL. */
+/*
+ * The member of a comm that ended first. A member with an earlier error from NCCL does not count.
+ */
 struct first_death {
 	bool is_known;
-	uint32_t rank; /* CW_SNAP_NONE = none ended */
+	uint32_t rank; /* CW_SNAP_NONE = no member ended */
 };
 
-/* Returns the rank of the first death among the gate's comm, and keeps it for the next question. */
+/* Returns the first rank that ended in the gate's comm, and stores it for the next call. */
 static uint32_t first_death(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = s->snap;
@@ -96,7 +98,10 @@ bool death_order_is_own_failure(const struct engine_context *s, uint32_t gate, u
 
 	if (call->result == CW_NCCL_REMOTE_ERROR || s->has_lost_peer[rank])
 		return false;
-	/* The program causes these itself. NCCL may return any other result after a peer's end. */
+	/*
+	 * The program itself causes these results. NCCL may return any other result after a peer's
+	 * end.
+	 */
 	if (call->result == CW_NCCL_INVALID_ARGUMENT || call->result == CW_NCCL_INVALID_USAGE ||
 	    call->result == CW_NCCL_UNHANDLED_CUDA_ERROR)
 		return true;
@@ -107,7 +112,10 @@ bool death_order_is_own_failure(const struct engine_context *s, uint32_t gate, u
 	return call->ns && is_before(&failure, &death);
 }
 
-/* Returns the end of the finding's rank: its failed call if we know the time, else its process. */
+/*
+ * Returns the end of the finding's rank. If the rank's call failed at a known time, the end is that
+ * failure. Otherwise it is the end of the process.
+ */
 static struct end end_of(const struct engine_context *s, const struct finding *f)
 {
 	const struct cw_snap_rank *r = &s->snap->ranks[f->rank];
@@ -116,8 +124,8 @@ static struct end end_of(const struct engine_context *s, const struct finding *f
 }
 
 /*
- * Returns the independent part of the job that the finding's end belongs to; CW_SNAP_NONE = the
- * finding is no end, or its time is not known.
+ * Returns the independent part of the job (independent_groups.h) that the finding's end belongs to.
+ * CW_SNAP_NONE = the finding is no end, or its time is not known.
  */
 static uint32_t part_of(const struct engine_context *s,
 			const struct independent_groups *independent_groups,
@@ -129,14 +137,14 @@ static uint32_t part_of(const struct engine_context *s,
 	return independent_groups_find(independent_groups, &s->g, f);
 }
 
-/* True if a signal of the other rank's process ended the rank. */
+/* True if a signal from the process of rank `sender` ended rank r. */
 static bool was_sent_by(const struct cw_snap_rank *r, const struct cw_snap_rank *sender)
 {
 	return r->end_by == CW_END_BY_PROCESS && r->end_sender && r->node == sender->node &&
 	       r->end_sender == sender->pid;
 }
 
-/* True if the sender of the signal that ended this rank ended as well, and not surely later. */
+/* True if the rank that sent the fatal signal has ended too, and did not end surely later. */
 static bool has_sender_among(const struct engine_context *s,
 			     const struct independent_groups *independent_groups,
 			     const struct finding *f)
@@ -158,7 +166,7 @@ static bool has_sender_among(const struct engine_context *s,
 	return false;
 }
 
-/* A peer's loss that one rank of a process knows of is known to the whole process. */
+/* If one rank of a process knows that it lost a peer, marks all ranks of the process. */
 static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
 {
 	for (uint32_t i = 1; i < snap->n_ranks; i++)
@@ -172,9 +180,9 @@ static void share_losses(const struct cw_snapshot *snap, bool *has_lost_peer)
 }
 
 /*
- * Notes the ranks that NCCL told, on a communicator that they still had, that a peer is gone. Such
- * a rank may have ended because of this loss, unless it had a fault or ran out of memory: these
- * follow from no loss. A system error of a call is no sign of a loss: the rank itself may lack
+ * Notes the ranks to which NCCL reported a lost peer, on a communicator that they still had. Such a
+ * rank may have ended because of this loss. A fault, or an end for lack of memory, does not follow
+ * from a loss. A system error of a call is no sign of a loss either: the rank itself may lack
  * descriptors or shared memory.
  */
 int death_order_note_losses(struct engine_context *s)
@@ -212,16 +220,19 @@ int death_order_note_losses(struct engine_context *s)
 	return 0;
 }
 
-/* True if the end may follow from a peer's loss, by NCCL's report or by the failed call's error. */
+/*
+ * True if the end may follow from the loss of a peer. Either NCCL reported the loss, or the error
+ * of the failed call suggests it.
+ */
 static bool may_follow(const struct engine_context *s, const struct finding *f)
 {
 	return s->has_lost_peer[f->rank] || (f->has_failed && f->is_late);
 }
 
 /*
- * Finds the first end of each part. With `earliest`, finds the first of those ends that are not
- * surely later than the part's earliest and that do not follow from a loss. first[] has a finding
- * per part; NULL = none.
+ * Finds the first end of each part of the job; first[part] = NULL if there is none. If `earliest`
+ * is not NULL, it has the earliest end of each part. Then we skip ends that came surely after that
+ * end, and ends that may follow from a loss.
  */
 static void find_first(const struct engine_context *s,
 		       const struct independent_groups *independent_groups,
@@ -248,8 +259,12 @@ static void find_first(const struct engine_context *s,
 }
 
 /*
- * Marks an end as late if it came surely after its part's first end, a signal from that rank caused
- * it, it may follow from a loss while another end does not, or its signal's sender ended, too.
+ * Sets is_late for an end in each of these cases:
+ *
+ *  - It came surely after the first end of its part.
+ *  - A signal from the first rank caused it.
+ *  - It may follow from a loss, and another end of the part does not.
+ *  - It is the first end, but the sender of its signal ended too.
  */
 int death_order_mark(struct engine_context *s, const struct independent_groups *independent_groups)
 {

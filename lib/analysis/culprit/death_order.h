@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of several ends came first, as far as times tell. The kernel gives all ends of one node the
- * same clock. Between nodes, two clocks and the delay of a digest make times uncertain. An end that
- * came surely after another follows from it. Other ends are a tie, unless their causes decide: the
- * sender of a signal, or NCCL's report that a peer is gone. leader/postmortem_first.h does the same
- * for a whole job that is over.
+ * The order of several ends, as far as times show it. The kernel dates all ends of one node by one
+ * clock. Between nodes, two clocks and the delay of a digest make times uncertain. An end that came
+ * surely after another end follows from it. Otherwise two ends are a tie, unless their causes
+ * decide: the sender of a signal, or NCCL's report of a lost peer. leader/postmortem_first.h orders
+ * the ends of a whole job that is over.
  *
  * A rank's part ends with its process, or earlier with the call that NCCL failed.
  */
@@ -13,10 +13,10 @@
 #include "analysis/culprit/engine_context.h"
 #include "analysis/culprit/independent_groups.h"
 
-/* True if rank a ended surely before rank b, whichever source dates the two ends. */
+/* True if rank a ended surely before rank b, whichever sources date the two ends. */
 bool death_order_is_before(const struct cw_snap_rank *a, const struct cw_snap_rank *b);
 
-/* True if the failed call's error does not follow from a peer's loss, by results and times. */
+/* True if the error of the failed call does not follow from a lost peer, by results and times. */
 bool death_order_is_own_failure(const struct engine_context *s, uint32_t gate, uint32_t rank,
 				const struct failed_call *call);
 

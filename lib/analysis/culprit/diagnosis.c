@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps follow each other, because each needs the one before. We find the victims upstream of
- * the finding, the other findings that these wait for, and the culprits. Then we find the victims
- * again without the culprits, other possible answers, the sides of the call, and a chain of waits
- * as an example.
+ * The steps of a diagnosis run in this order, because each step needs the one before:
+ *
+ *  1. the victims: ranks that wait for the finding, directly or indirectly ("upstream" of it);
+ *  2. related: other findings that the victims wait for;
+ *  3. the culprits;
+ *  4. the victims again, without the culprits;
+ *  5. alternatives: other possible answers;
+ *  6. the sides of the call;
+ *  7. a chain of waits as an example.
  *
  * Each way to find culprits is one function: blame_*.
  */
@@ -28,7 +33,8 @@ static bool is_rank_node(const struct diagnosis *diag, uint32_t node)
 /* ---- victims: all ranks upstream ---- */
 
 /*
- * Lists the nodes of the graph at which the finding's trouble is; its victims are upstream of them.
+ * Lists the nodes of the graph at which the finding's trouble is. The victims are upstream of these
+ * nodes.
  */
 static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t *ret_n)
 {
@@ -66,7 +72,7 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 	return 0;
 }
 
-/* Lists the ranks that wait upstream and are no culprits. The search must be done. */
+/* Lists the ranks that wait upstream and are no culprits. search_upstream() must have run. */
 static int list_victims(struct diagnosis *diag)
 {
 	const struct upstream *up = &diag->s->up;
@@ -100,7 +106,9 @@ static int search_upstream(struct diagnosis *diag)
 
 /* ---- culprits ---- */
 
-/* Makes these ranks the culprits, each once, in the order of their labels. Sorts `ranks`. */
+/*
+ * Makes these ranks the culprits, each once, in the order of their labels. Sorts `ranks` in place.
+ */
 static int set_culprits(struct diagnosis *diag, uint32_t *ranks, uint32_t n)
 {
 	struct cw_verdict *v = diag->v;
@@ -123,7 +131,7 @@ uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < al->n_sides; i++) {
-		/* Members that have not entered the call are not to blame yet. */
+		/* We do not blame members that have not entered the call yet. */
 		if ((al->knows_call && !al->sides[i].has_op) || i == al->majority)
 			continue;
 		memcpy(&ranks[n], al->sides[i].ranks, al->sides[i].n_ranks * sizeof(*ranks));
@@ -141,8 +149,8 @@ static int blame_minority(struct diagnosis *diag)
 }
 
 /*
- * True if the cycle has only collectives of two comms. gates[] are then the cycle's earliest calls
- * of the two.
+ * True if the cycle has only collectives of two comms. Then gates[] has the earliest call of each
+ * comm in the cycle.
  */
 static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint32_t gates[2])
 {
@@ -168,8 +176,8 @@ static bool is_cycle_of_two(const struct waitgraph *g, uint32_t component, uint3
 }
 
 /*
- * Blames the ranks that made the two calls in another order than most did. *ret_done is false if we
- * do not know the order of any rank, or find no culprit by it.
+ * Blames the ranks that made the two calls in another order than most ranks. *ret_done is false if
+ * we do not know the order of any rank, or find no culprit by the order.
  */
 static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *ret_done)
 {
@@ -196,8 +204,9 @@ static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *re
 			ranks[n++] = r;
 	}
 	/*
-	 * A cycle needs two orders. If all known orders are the same, some rank of the cycle with
-	 * an unknown order has the other one. We blame such ranks if they are the minority.
+	 * A cycle needs two orders. If all known orders are the same, a rank of the cycle with an
+	 * unknown order has the other order. We blame the ranks with unknown order if they are the
+	 * minority.
 	 */
 	if (!n && (!vote.n[CALL_ORDER_A] || !vote.n[CALL_ORDER_B])) {
 		for (uint32_t r = 0; r < g->n_ranks; r++)
@@ -213,9 +222,10 @@ static int blame_order(struct diagnosis *diag, const uint32_t gates[2], bool *re
 }
 
 /*
- * Blames the odd ranks of a cycle: by the order of calls, if that tells. Otherwise most ranks that
- * had the choice wait at one gate, and the odd ranks do not. This holds for an inversion of order
- * in which no rank gets out early. If no gate has the most, the whole cycle is to blame.
+ * Blames the odd ranks of a cycle. If the order of calls shows them, we use the order. Otherwise
+ * most ranks that could choose wait at one gate, and the odd ranks do not. This is true for an
+ * inverted order in which no rank leaves a call early. If no gate has most of the ranks, we blame
+ * the whole cycle.
  */
 static int blame_cycle(struct diagnosis *diag)
 {
@@ -247,7 +257,10 @@ static int blame_cycle(struct diagnosis *diag)
 	}
 	if (tie && call_order_pivots(diag->s, component, &pivots, &n_pivots) < 0)
 		return -ENOMEM;
-	/* The other ranks only stand between the pivots. We do not know which pivot is wrong. */
+	/*
+	 * The pivots (call_order_pivots()) are the culprits: the other ranks only wait because of
+	 * them. We do not know which pivot is wrong.
+	 */
 	if (n_pivots > 1 && n_pivots < g->ranks_in[component])
 		diag->order_allows = CW_CONFIDENCE_POSSIBLE;
 	if (n_pivots)
@@ -280,7 +293,7 @@ static int blame_node(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
-/* True if the related finding is the same trouble: its rank is a culprit, too. */
+/* True if the related finding is the same trouble, so that its rank is a culprit too. */
 static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 {
 	const struct finding *m = diag->main;
@@ -296,9 +309,9 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 }
 
 /*
- * Keeps those of several ranks that did not finish another comm's call either. The neighbours that
- * starve beside the culprit are others in each comm. *n is the number of ranks left; we keep all if
- * none is in two comms.
+ * Keeps the ranks that did not finish a call of another comm either. The neighbours that starve
+ * beside the culprit differ from comm to comm. *n becomes the number of ranks left. If no rank is
+ * unfinished in two comms, we keep all.
  */
 static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *n)
 {
@@ -332,10 +345,10 @@ static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *
 }
 
 /*
- * Blames the ranks that did not finish what others completed. In a rooted collective the data pass
- * through the members one by one, and all behind the stuck member are left. So we blame a rank
- * there only if it alone is left. We do not blame the root, because it gets the data last or needs
- * none.
+ * Blames the ranks that did not finish a call that others completed. In a rooted collective the
+ * data pass through the members one by one, and all members behind the stuck one are unfinished. So
+ * there we blame a rank only if it is the only unfinished one. We do not blame the root, because it
+ * gets the data last or needs none.
  */
 static int blame_unfinished(struct diagnosis *diag)
 {
@@ -361,9 +374,9 @@ static int blame_unfinished(struct diagnosis *diag)
 }
 
 /*
- * Lists other ranks of the culprit's process. An end or a stop concerns all of them. Otherwise we
- * list those that have not come either, for example because one thread makes the calls of all
- * devices. A rank may wait for such a rank alone.
+ * Lists other ranks of the culprit's process. If the process ended or stopped, we list all of them.
+ * Otherwise we list the ranks that have not come either. One thread may make the calls of all
+ * devices, for example. Returns the number of ranks, which may wait for the culprit alone.
  */
 static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *ranks)
 {
@@ -389,7 +402,8 @@ static uint32_t list_others_of_process(const struct diagnosis *diag, uint32_t *r
 }
 
 /*
- * Blames the rank that has not come, with its partner, its process and ranks in the same trouble.
+ * Blames the rank that has not come, its partner, the ranks of its process, and ranks in the same
+ * trouble.
  */
 static int blame_missing(struct diagnosis *diag)
 {
@@ -429,7 +443,7 @@ static int blame_messages(struct diagnosis *diag)
 	return ranks ? set_culprits(diag, ranks, fault->n_culprits) : -ENOMEM;
 }
 
-/* True if a recording has nothing of the rank: no dump of its own and no end. */
+/* True if a recording tells nothing about the rank: it has no dump of the rank and no end. */
 static bool is_silent(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks && snap->ranks[rank].liveness == CW_LIVE_UNKNOWN &&
@@ -437,9 +451,9 @@ static bool is_silent(const struct cw_snapshot *snap, uint32_t rank)
 }
 
 /*
- * Blames the silent members of all groups in which ranks wait: the user has to ask for their
- * recordings. This needs recordings of at least half of the job. In a live job we blame no rank
- * because we do not see it.
+ * Blames the silent members of all groups in which ranks wait. The user has to get recordings of
+ * these ranks. We do this only with recordings of at least half of the job. In a live job we blame
+ * no rank just because we do not see it.
  */
 static int blame_silent(struct diagnosis *diag)
 {
@@ -490,9 +504,9 @@ static int name_culprits(struct diagnosis *diag)
 	}
 }
 
-/* ---- what else the victims wait for ---- */
+/* ---- related findings: other reasons for which the victims wait ---- */
 
-/* Marks all nodes that the victims depend on, then lists the other findings at these nodes. */
+/* Lists the other findings at the nodes that the victims wait for, directly or indirectly. */
 static int find_related(struct diagnosis *diag)
 {
 	struct engine_context *s = diag->s;
@@ -528,7 +542,7 @@ static int copy_side(struct diagnosis *diag, const struct cw_side *from, struct 
 	return ret->ranks ? 0 : -ENOMEM;
 }
 
-/* Copies the sides of calls that differ. */
+/* Copies the sides of the differing calls. */
 static int sides_of_mismatch(struct diagnosis *diag)
 {
 	const struct alignment *al = engine_context_sides(diag->s, diag->main);
@@ -536,7 +550,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 
 	v->after_seq = al->after_seq;
 	if (!al->knows_call)
-		return 0; /* we know the sides, but not at which call they differ */
+		return 0; /* we know the sides, but not the number of the differing call */
 	v->sides = cw_arena_new_array(diag->arena, struct cw_side, al->n_sides);
 	if (!v->sides)
 		return -ENOMEM;
@@ -546,7 +560,7 @@ static int sides_of_mismatch(struct diagnosis *diag)
 	return 0;
 }
 
-/* Makes two sides, sender and receiver, each with its half of the message if we know it. */
+/* Makes two sides, the sender and the receiver, each with its half of the message if known. */
 static int sides_of_messages(struct diagnosis *diag)
 {
 	const struct message_fault *fault = diag->main->messages;
@@ -572,7 +586,9 @@ static int sides_of_messages(struct diagnosis *diag)
 	return 0;
 }
 
-/* Returns all ranks that are missing at the gate, including those of the lower gates. */
+/*
+ * Returns all ranks that are missing at the gate, including the missing ranks of its lower gates.
+ */
 static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, uint32_t *ret_n)
 {
 	uint32_t *ranks = cw_arena_new_array(diag->arena, uint32_t, gate->n_missing_all);
@@ -589,7 +605,7 @@ static uint32_t *all_missing(struct diagnosis *diag, const struct gate *gate, ui
 	return ranks;
 }
 
-/* Makes one side of the ranks inside the call, and one of those missing, if any. */
+/* Makes one side of the ranks inside the call, and one side of the missing ranks, if any. */
 static int sides_of_gate(struct diagnosis *diag)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -617,8 +633,8 @@ static int sides_of_gate(struct diagnosis *diag)
 }
 
 /*
- * Fills the verdict from its main finding: the facts of the finding, then all steps that the top of
- * this file names, then the failed calls of the culprits and the times.
+ * Fills the verdict from its main finding. First come the facts of the finding. Then come the steps
+ * that the top of this file lists, and at last the failed calls of the culprits and the times.
  */
 int diagnosis_describe(struct diagnosis *diag)
 {
@@ -644,7 +660,7 @@ int diagnosis_describe(struct diagnosis *diag)
 	diag->is_culprit = cw_arena_new_array(&diag->s->arena, bool, diag->s->g.n_ranks);
 	if (!diag->is_culprit)
 		return -ENOMEM;
-	/* We need the victims of the first culprit to find the other culprits they wait for. */
+	/* The victims of the first culprit lead to the other culprits that they wait for. */
 	r = search_upstream(diag);
 	if (r == 0)
 		r = find_related(diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From one finding to a whole verdict: all ranks that it concerns, their roles, the call, other
- * answers and a chain of waits. certainty.h adds the confidence, wording.h the texts.
+ * From one finding to a whole verdict: all ranks that the finding concerns, their roles, the call,
+ * other answers, and a chain of waits. certainty.h adds the confidence, and wording.h the texts.
  */
 #pragma once
 
@@ -9,28 +9,28 @@
 #include "model/arena.h"
 #include "model/verdict_types.h"
 
-/* A verdict under construction; its arrays come from `arena`. */
+/* A verdict under construction. Its arrays come from `arena`. */
 struct diagnosis {
 	struct engine_context *s;
 	const struct finding *main;
 	struct cw_arena *arena;
 	struct cw_verdict *v;
-	/* Other findings that share victims with the main one. The main one is not among them. */
+	/* Other findings that share victims with the main finding. */
 	const struct finding **related;
 	uint32_t n_related;
 	bool *is_culprit; /* per rank */
-	/* For a deadlock: how sure we are which rank's order is the odd one. */
+	/* For a deadlock: the confidence that the order of calls allows. */
 	enum cw_confidence order_allows;
 };
 
 /*
- * Fills diag->v, except for its confidence, wanted windows and texts. `s`, `main`, `arena` and `v`
- * of *diag must be set. Returns 0 or -ENOMEM.
+ * Fills diag->v, except for its confidence, wanted windows and texts. The caller sets diag->s,
+ * diag->main, diag->arena and diag->v. Returns 0 or -ENOMEM.
  */
 int diagnosis_describe(struct diagnosis *diag);
 
 /*
- * Lists the ranks of all sides but the majority's, or of all sides if none is the largest. `ranks`
- * has room for al->n_compared. Returns their number.
+ * Lists the ranks of all sides except the majority's. If no side is the largest, lists the ranks of
+ * all sides. `ranks` has room for al->n_compared. Returns the number of ranks.
  */
 uint32_t diagnosis_list_minority(const struct alignment *al, uint32_t *ranks);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about an engine context that several parts of the engine have. */
+/* Queries on an engine context that several parts of the engine need. */
 #include "analysis/culprit/engine_context.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 /*
- * A rank that still waits this long after the last death is not being shut down, but was left
- * behind. The grace period between a request to end and SIGKILL is 30 s with Slurm, Kubernetes and
- * torchrun.
+ * If a rank still waits this long after the last death, the job is not shutting down: the rank was
+ * left behind. The grace period between a request to end and SIGKILL is 30 s with Slurm, Kubernetes
+ * and torchrun.
  */
 #define ENDING_LASTS_NS (INT64_C(120) * 1000000000)
-/* Ranks that wait because of one other rank begin to wait within this time of each other. */
+/* If several ranks wait because of one rank, their waits begin within this time of each other. */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
-/* Times of one event may differ by this if they come from different nodes or on different ways. */
+/* The times of one event may differ by this much if they come from different nodes or sources. */
 #define CLOCKS_APART_NS (INT64_C(250) * 1000000)
 
-/* In a smaller comm it is as quick to look at each member. */
+/* With fewer members, a linear search is as fast as the index. */
 #define PLACES_MIN_MEMBERS 32
 
 int engine_context_init_places(struct engine_context *s)
@@ -36,7 +36,7 @@ static int compare_places(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* NULL = out of memory. */
+/* Returns the sorted index of the comm's ranks; NULL = out of memory. */
 static const uint64_t *places_of(const struct engine_context *s, uint32_t comm)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
@@ -58,7 +58,7 @@ static const uint64_t *places_of(const struct engine_context *s, uint32_t comm)
 	return places;
 }
 
-/* The engine may ask for each of thousands of waiting ranks, so large comms have a sorted index. */
+/* The engine may look up each of thousands of waiting ranks, so large comms have a sorted index. */
 uint32_t engine_context_comm_rank(const struct engine_context *s, uint32_t comm, uint32_t rank)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
@@ -137,8 +137,9 @@ bool engine_context_gate_before(const struct engine_context *s, const struct gat
 }
 
 /*
- * Orders two gates by how clearly they show what a rank owes: fewer missing ranks come first. With
- * equal numbers a collective is clearer than a message: a program may send long before it receives.
+ * Orders two gates by how clearly they show what a missing rank owes. The gate with fewer missing
+ * ranks comes first. With equal numbers a collective is clearer than a message, because a program
+ * may send long before it receives.
  */
 static int compare_clearness(const struct gate *a, const struct gate *b)
 {
@@ -147,25 +148,28 @@ static int compare_clearness(const struct gate *a, const struct gate *b)
 	return (a->kind == GATE_P2P) - (b->kind == GATE_P2P);
 }
 
-/* True if a rank has waited at the gate since that time, or for at most slack_ns less. */
+/* True if a rank has waited at the gate since since_ns, or for at most slack_ns less. */
 static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns)
 {
 	return !since_ns || (gate->since_ns && gate->since_ns <= since_ns + slack_ns);
 }
 
 /*
- * Returns the gate that shows best what the rank owes. Among the gates whose waits began at about
- * the time of the oldest, this is the one at which the fewest others are missing. A much younger
- * gate does not count, however clear it is: the subject of a verdict must not change while the hang
- * lasts. If gates are equally clear, and their waits began no further apart than nodes' clocks may
- * be, the gate's name decides. Another leader, which got the same digests at other times, must know
- * the same trouble by the same call.
+ * Returns the gate that shows best what the rank owes. We compare the gates whose waits began at
+ * about the time of the oldest wait, and choose the one at which the fewest ranks are missing. A
+ * much younger gate does not count, however clear it is: the subject of a verdict must not change
+ * while the hang lasts.
+ *
+ * If gates are equally clear, and the difference of their times may come from the nodes' clocks, we
+ * choose by the gate's name. Another leader may get the same digests at other times, and must find
+ * the same subject.
  */
 uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank)
 {
 	const struct waitgraph *g = &s->g;
 	uint32_t clearest = CW_SNAP_NONE, best = CW_SNAP_NONE;
-	int64_t oldest_ns = 0, clearest_ns = 0; /* the oldest wait of all, and at a clearest gate */
+	/* The oldest wait at any gate, and the oldest at the clearest gate. */
+	int64_t oldest_ns = 0, clearest_ns = 0;
 
 	for (uint32_t i = g->miss_start[rank]; i < g->miss_start[rank + 1]; i++) {
 		int64_t since = g->gates[g->misses[i]].since_ns;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Returns the node that stands for the node's part, and shortens the path to it. */
+/* Returns the node that represents the part of `node`, and shortens the path to it. */
 static uint32_t find(const struct independent_groups *p, uint32_t node)
 {
 	while (p->parent[node] != node) {
@@ -57,8 +57,8 @@ static int join_processes(const struct cw_snapshot *snap, struct cw_arena *a,
 }
 
 /*
- * Joins all ranks that wait for communicators which can no longer be made: they wait for each
- * other.
+ * Joins all ranks that wait for communicators which can no longer be made. Each of these ranks
+ * waits for the others.
  */
 static void join_makings(const struct cw_snapshot *snap, const struct waitgraph *g,
 			 struct independent_groups *p)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We follow NCCL 2.19 and later. ncclTaskCollSorterInsert() (src/include/comm.h) sorts calls by
- * size class, the largest first, and puts a call in front of others of its class. There are four
- * classes between two powers of two, and one for all sizes below 1 KiB. ncclPrepareTasks()
- * (src/enqueue.cc) then takes calls of one function, operator and type together, in the order of
- * the first of each.
+ * The launch order of NCCL 2.19 and later. ncclTaskCollSorterInsert() (src/include/comm.h) sorts
+ * calls by size class, the largest class first. It puts a call in front of the calls of its class.
+ * There are four classes between two powers of two, and one class for all sizes below 1 KiB.
+ * ncclPrepareTasks() (src/enqueue.cc) then launches calls of one function, operator and type
+ * together. These sets follow each other in the order of their first calls.
  */
 #include "analysis/culprit/launch_order.h"
 
 #include "analysis/align/position.h"
 #include "model/signature.h"
 
-/* We give longer groups no number. */
+/* The maximum length of a group to which we give a number. */
 #define MAX_CALLS 64u
 #define UNIT_LOG2 10
 #define MAX_LOG2 30
@@ -36,7 +36,10 @@ static uint64_t traffic_of(const struct cw_op *op, uint32_t nranks)
 	}
 }
 
-/* Returns the size class: larger for more bytes, four steps per doubling, 0 below the unit. */
+/*
+ * Returns the size class. Class 0 is for sizes below one unit (1 KiB). Above that there are four
+ * classes per doubling, and a larger class has more bytes.
+ */
 static unsigned size_class_of(uint64_t traffic)
 {
 	uint64_t units = traffic >> UNIT_LOG2;
@@ -62,7 +65,10 @@ static void insert(struct launch *v, uint32_t n, const struct launch *call)
 	v[at] = *call;
 }
 
-/* Hashes the calls, grouped by function at the place of the function's first call. */
+/*
+ * Hashes the calls in launch order: all calls of one function follow the first call of that
+ * function.
+ */
 static uint64_t number_of(const struct launch *v, uint32_t n)
 {
 	uint64_t number = CW_HASH_INIT;
@@ -96,7 +102,10 @@ uint64_t launch_order_of(const struct cw_snap_comm *c, const struct cw_snap_memb
 			continue;
 		if (n == MAX_CALLS)
 			return 0;
-		/* NCCL moves bytes whatever their type, so such calls differ by kind alone. */
+		/*
+		 * NCCL moves bytes whatever their type, so the functions of bytewise calls differ
+		 * by kind alone.
+		 */
 		if (!cw_signature_is_bytewise(op->kind))
 			function |= (uint64_t)op->dtype << 8 | op->redop;
 		insert(calls, n++,

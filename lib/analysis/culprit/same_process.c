@@ -2,12 +2,13 @@
 #include "analysis/culprit/same_process.h"
 
 /*
- * A thread that drives several devices calls NCCL for all of them within this time. The time does
- * not grow with the wait: a rank that gets on later belongs to another thread.
+ * A thread that drives several devices makes one step's NCCL calls for all of them within this
+ * time. The limit does not grow with the wait. A rank that makes progress later belongs to another
+ * thread.
  */
 #define STEP_NS (INT64_C(15) * 1000000000)
 
-/* Returns when the rank last made progress in any comm; 0 = never. */
+/* Returns the time at which the rank last made progress in any comm; 0 = never. */
 static int64_t last_host_activity(const struct engine_context *s, uint32_t rank)
 {
 	int64_t last_ns = 0;
@@ -31,7 +32,7 @@ uint32_t same_process_list_idle(const struct engine_context *s, uint32_t culprit
 		int64_t apart_ns;
 
 		/*
-		 * An idle rank is in no call, waits at no gate, and is not held up by its device.
+		 * An idle rank is in no call, waits at no gate, and does not wait for its device.
 		 */
 		if (r == culprit || !cw_snap_rank_shares_process(one, &s->snap->ranks[r]) ||
 		    s->snap->ranks[r].host_call.kind != CW_OP_NONE || waitgraph_waits(&s->g, r) ||

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that drives several devices counts as several ranks. If one of its threads makes the
- * calls of all, anything that holds up that thread holds up all these ranks. This includes ranks
- * that no rank waits for yet, because their peers are at earlier calls.
+ * Several ranks in one process. A process that drives several devices counts as several ranks. One
+ * thread may make the calls of all these ranks. Then anything that blocks this thread blocks all
+ * the ranks. This includes ranks that no rank waits for yet, because their peers are at earlier
+ * calls.
  *
  * Pure.
  */
@@ -14,17 +15,17 @@
 #include "analysis/culprit/engine_context.h"
 
 /*
- * Lists the idle ranks of the culprit's process: in no call, waiting at no gate, held up by no
- * device, and without progress for as long as the culprit, within the time of one step. `ranks` has
- * room for all ranks. Returns their number. O(members of all comms) if the process has several
- * ranks.
+ * Lists the idle ranks of the culprit's process. An idle rank is in no call, waits at no gate, does
+ * not wait for its device, and last made progress when the culprit did, within the time of one
+ * step. `ranks` has room for all ranks. Returns the number of idle ranks. O(members of all comms)
+ * if the process has several ranks.
  */
 uint32_t same_process_list_idle(const struct engine_context *s, uint32_t culprit, uint32_t *ranks);
 
 /*
- * True if another rank of the process is outside of NCCL and is no culprit, or no rank waits for
- * it. Then the culprit is not proven: the process may wait only for calls that it has launched, or
- * the thread that should go on with these is the thread that is held up. is_culprit is by rank.
+ * True if the culprit is not proven, because another rank of its process is outside of NCCL. That
+ * rank is no culprit, or no rank waits for it. Then the process may only wait for calls that it has
+ * launched, or the blocked thread may be the one that should continue them. is_culprit is per rank.
  */
 bool same_process_may_be_others(const struct engine_context *s, uint32_t culprit,
 				const bool *is_culprit);

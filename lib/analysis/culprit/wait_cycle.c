@@ -6,13 +6,12 @@
 
 #include "analysis/align/position.h"
 
-/* Times from different hosts differ by at most this. */
+/* The clocks of different hosts differ by at most this much. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
 
 /*
- * True if there was an instant at which all ranks of the cycle waited. The nodes sample at
- * different times. So each rank must have moved last before the instant, and have been sampled
- * after it.
+ * True if all ranks of the cycle waited at one instant. The nodes sample at different times. So
+ * each rank must have moved last before that instant, and its sample must come after it.
  */
 static bool waited_at_once(const struct engine_context *s, uint32_t component)
 {
@@ -46,7 +45,7 @@ static bool waited_at_once(const struct engine_context *s, uint32_t component)
 }
 
 /*
- * A leader that takes over has to find the incident of the leader before it. So the name depends on
+ * A new leader has to find the incident of the leader before it. So the name of a cycle depends on
  * communicators and call numbers alone (engine_context_gate_before()).
  */
 uint32_t *wait_cycle_names(struct engine_context *s)
@@ -78,13 +77,13 @@ static bool misses_others(const struct engine_context *s, uint32_t gate, uint32_
 }
 
 /*
- * ---- what holds a rank up ----
+ * ---- the waits that block a rank ----
  *
- * In the graph a rank waits as a whole. A call that its host has made waits for less: for earlier
- * calls of its stream, and for earlier calls of its comm, which run in order. If we know that the
- * rank waits in such a call, its waits on other streams do not keep it from this gate. They may be
- * over long before the gate opens. We do not know which streams wait for each other by events. So
- * without such a call, all waits of the rank count.
+ * In the graph a rank waits as a whole. A call that its host has made waits for less. It waits for
+ * earlier calls of its stream, and for earlier calls of its comm, which run in order. If we know
+ * that the rank waits in such an earlier call, its waits on other streams do not keep it from this
+ * gate: they may end long before the gate opens. We do not know which streams wait for each other
+ * by events. So without such an earlier call, all waits of the rank count.
  */
 
 static const struct cw_snap_member *member_at(const struct engine_context *s, uint32_t gate,
@@ -95,7 +94,10 @@ static const struct cw_snap_member *member_at(const struct engine_context *s, ui
 	return m == CW_SNAP_NONE ? NULL : &s->snap->comms[comm].members[m];
 }
 
-/* True if the rank's call at waits_at comes before its call at `gate`, by comm or by stream. */
+/*
+ * True if the rank's call at gate waits_at comes before its call at `gate`, in the order of the
+ * comm or of the stream.
+ */
 static bool is_before(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
 		      uint32_t rank, uint64_t stream)
 {
@@ -110,7 +112,7 @@ static bool is_before(const struct engine_context *s, uint32_t waits_at, uint32_
 	return p.op && p.op->stream == stream;
 }
 
-/* True if the rank is missing at `gate` because it waits at waits_at. */
+/* True if the rank is missing at `gate` because it waits at gate waits_at. */
 static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t gate,
 		     uint32_t rank)
 {
@@ -119,7 +121,7 @@ static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t
 	bool has_made_call =
 		(g->gates[gate].kind == GATE_COLLECTIVE || g->gates[gate].kind == GATE_ROOT) && m &&
 		(m->known & CW_KNOWN_ENTERED) && m->coll_entered >= g->gates[gate].seq;
-	uint64_t stream = 0; /* of the rank's call at `gate`; 0 = not known */
+	uint64_t stream = 0; /* stream of the rank's call at `gate`; 0 = not known */
 
 	if (!has_made_call)
 		return true;
@@ -137,13 +139,13 @@ static bool holds_up(const struct engine_context *s, uint32_t waits_at, uint32_t
 	return true;
 }
 
-/* A gate on the path, and its edge to follow next; the lower gate comes first. */
+/* A gate on the path, and the edge of this gate that we follow next. The lower gate comes first. */
 struct step {
 	uint32_t gate, missing, wait;
 	bool has_lower;
 };
 
-/* Returns the next gate that keeps this one shut; CW_SNAP_NONE = no more. */
+/* Returns the next gate that keeps the gate of this step shut; CW_SNAP_NONE = no more. */
 static uint32_t next_gate(const struct engine_context *s, struct step *at)
 {
 	const struct waitgraph *g = &s->g;
@@ -169,7 +171,7 @@ static uint32_t next_gate(const struct engine_context *s, struct step *at)
 
 enum mark { NOT_SEEN, ON_PATH, LEFT };
 
-/* True if a path from `start` returns to one of its own gates. Searches depth first. */
+/* True if a path from `start` returns to a gate that it has passed. Searches depth first. */
 static bool finds_circle_from(const struct engine_context *s, uint32_t start, uint32_t component,
 			      struct step *path, unsigned char *marks)
 {
@@ -196,9 +198,10 @@ static bool finds_circle_from(const struct engine_context *s, uint32_t start, ui
 }
 
 /*
- * A component of the graph is no cycle if some rank of it may wait for a rank outside alone,
- * because the call has a root. It is a real cycle if in a circle of its gates each keeps the next
- * one shut. Otherwise it may be a cycle, unless some rank of it also waits for a rank outside.
+ * Judges a component of the graph. It is no cycle if some rank of it waits in a rooted call that a
+ * rank outside alone may block. It is a real cycle if its gates contain a circle in which each gate
+ * keeps the next one shut. Otherwise it may be a cycle, unless some rank of it also waits for a
+ * rank outside.
  */
 int wait_cycle_judge(struct engine_context *s, uint32_t component)
 {
@@ -224,9 +227,12 @@ int wait_cycle_judge(struct engine_context *s, uint32_t component)
 	return WAIT_CYCLE_MAYBE;
 }
 
-/* ---- a half that was left out ---- */
+/* ---- a half of a message that was never posted ---- */
 
-/* True if all other members have posted equal numbers of sends and receives, and `odd` fewer. */
+/*
+ * True if member `odd` has posted fewer sends and receives than all others, which have equal
+ * numbers.
+ */
 static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
 {
 	const struct cw_snap_member *mine = &c->members[odd], *usual = NULL;
@@ -249,9 +255,9 @@ static bool has_posted_fewer(const struct cw_snap_comm *c, uint32_t odd)
 
 /*
  * Returns the gate at which a rank of the cycle did not post its half of a send or receive;
- * CW_SNAP_NONE = none. Such a rank goes on to the next collective, and waits there for the rank
- * that waits for its half. This looks like a wrong order of calls. If all members usually post the
- * same numbers, the member that has posted fewer is to blame.
+ * CW_SNAP_NONE = none. Such a rank goes on to the next collective. There it waits for the rank that
+ * waits for the missing half. The cycle then looks like a wrong order of calls. If all members
+ * usually post the same numbers, the member that has posted fewer is the culprit.
  */
 static uint32_t gate_not_posted(const struct engine_context *s, uint32_t component)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each comm we look at the newest collectives of its windows. In each collective the median
- * arrival is the usual one. The delay of a member is the time between the median and its own
- * arrival. It is never more than the time that the member took by itself: time spent waiting for
- * others (slow_wait.h) does not count. A delay counts only if most other members entered no
- * further call before the member arrived. A member is slow if it is late in nearly all collectives
- * in which any member is late, and if that costs enough of the time. Half of the members or more
- * are never slow.
+ * For each comm we examine the newest collectives in its windows. The usual arrival in a collective
+ * is the median arrival. The delay of a member is the time between the median and its own arrival.
+ * The delay is never more than the time that the member took by itself, without its waits for
+ * others (slow_wait.h). A delay counts only if most other members entered no further call before
+ * the member arrived.
  *
- * We join comms that have the same members. Few members wait for a call such as a reduce, so a late
- * member holds up most others only in the next call, or never. If several members are late by
- * turns, each comm may show only one of them. So a member that was late on another comm since the
+ * A member is slow if it is late in nearly all collectives in which any member is late, and if the
+ * delays cost enough of the time. Half of the members or more are never slow.
+ *
+ * We join comms that have the same members. In a call such as a reduce only few members wait. There
+ * a late member blocks most others only in the next call, or never. If several members are late in
+ * turn, each comm may show only one of them. So a member that was late on another comm since the
  * previous collective counts as late in this one.
  */
 #include "analysis/slow/slow.h"
@@ -25,43 +26,48 @@
 #include "model/verdict_types.h"
 
 #define LATE_NS (INT64_C(10) * 1000000)
-/* Used instead of LATE_NS if no rank with the same clock is on time. */
+/* The limit that replaces LATE_NS if no rank with the same clock is on time. */
 #define LATE_BY_CLOCK_NS SLOW_CLOCK_NS
-/* We need at least OPS_MIN collectives and look at no more than OPS_MAX. */
+/* We need at least OPS_MIN collectives of a comm, and examine at most OPS_MAX. */
 #define OPS_MIN 8u
 #define OPS_MAX 64u
 /*
- * Of the collectives in which some member is late, a slow member is late in at least
- * this percentage.
+ * A slow member is late in at least this percentage of the collectives in which some member is
+ * late.
  */
 #define ALWAYS_PERCENT 80u
-/* A delay that costs a smaller share of the time is not worth reporting. */
+/* The minimum share of the time that the delays of a reported member cost. */
 #define COST_PERCENT 10u
-/* With two members, one is late and one early, and we cannot say which is usual. */
+/*
+ * The minimum number of members. With two members, one is late and one early, and we cannot say
+ * which is usual.
+ */
 #define MEMBERS_MIN 3u
 
 struct arrival {
 	int64_t at_ns;
-	int64_t next_ns;   /* when it entered its next call; INT64_MAX = not yet */
-	int64_t waited_ns; /* how long it had waited for others until then */
+	int64_t next_ns;   /* when the member entered its next call; INT64_MAX = not yet */
+	int64_t waited_ns; /* how long the member had waited for others before at_ns */
 	bool has_come;
 	bool is_held; /* blocked in the call itself because the device's queue was full */
 };
 
 struct lateness {
 	uint32_t n_late;
-	uint32_t n_delays;          /* collectives with a delay, here or on another comm */
-	bool is_late, was_late;     /* in the current collective, in the previous one */
+	/* Number of collectives with a delay of the member, here or on another comm. */
+	uint32_t n_delays;
+	bool is_late, was_late;     /* late in the current collective; late in the previous one */
 	bool is_late_on_other_comm; /* between the previous collective and the current one */
 	int64_t sum_ns;
 	/*
-	 * Excess over the median of the time that the member took by itself, in ns. It excludes
-	 * waits for others and counts from the last time that the members waited for each other.
+	 * The time in ns that the member took by itself, minus the median of this time over all
+	 * members. Waits for others are excluded. We count from the last time at which the members
+	 * waited for each other.
 	 */
 	int64_t own_ns;
 };
 
-/* A member came late to a collective. */
+/* An arrival of a member that came late to a collective. */
 struct late_arrival {
 	uint32_t comm, member;
 	int64_t at_ns;
@@ -84,7 +90,7 @@ struct race {
 	int64_t *sorted;
 	uint32_t n_ops, n_delayed_ops;
 	int64_t first_ns, last_ns;
-	struct late_arrivals *note;                 /* out: late arrivals on this comm; or NULL */
+	struct late_arrivals *note; /* output: late arrivals on this comm; NULL = not needed */
 	const struct late_arrivals *other_arrivals; /* late arrivals on all comms; may be NULL */
 };
 
@@ -95,7 +101,7 @@ static int compare_ns(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The median of the n values in r->sorted. */
+/* Returns the median of the n values in r->sorted. Sorts them. */
 static int64_t median(struct race *r, uint32_t n)
 {
 	qsort(r->sorted, n, sizeof(*r->sorted), compare_ns);
@@ -117,7 +123,7 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 		a.is_held = (op->flags & CW_OPF_RETURNED) && op->return_ns >= a.at_ns + LATE_NS;
 		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
 		for (uint32_t k = i + 1; k < m->n_window; k++)
-			/* All calls of one group are entered together. */
+			/* the rank enters all calls of one group together */
 			if (!op->group_id || m->window[k].group_id != op->group_id) {
 				a.next_ns = slow_within_ns(m->window[k].enter_ns, SLOW_TIME_MAX_NS);
 				break;
@@ -128,8 +134,8 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 }
 
 /*
- * True if most other members entered no further call before this member arrived and have gone
- * on since.
+ * True if the late member blocked the others: most of them entered no further call before it
+ * arrived, and have gone on since.
  */
 static bool held_up(struct race *r, uint32_t late)
 {
@@ -161,8 +167,8 @@ static void add_own(struct race *r)
 }
 
 /*
- * If most members entered no further call until all had arrived, they start again together, and
- * own_ns starts from 0.
+ * Sets own_ns to 0 if most members entered no further call before all had arrived. The members then
+ * start again together.
  */
 static void forget_own(struct race *r)
 {
@@ -180,8 +186,9 @@ static void forget_own(struct race *r)
 }
 
 /*
- * A rank's delay is at most the time that it took by itself, without its waits for others. For the
- * first collective this time is unknown, so the whole delay counts.
+ * Returns the delay of a member. The delay is at most the time that the member took by itself,
+ * without its waits for others. For the first collective we do not know this time, so the whole
+ * delay counts.
  */
 static int64_t late_by(const struct race *r, uint32_t m, int64_t usual)
 {
@@ -202,8 +209,8 @@ static bool has_punctual_neighbour(const struct race *r, uint32_t late, int64_t 
 }
 
 /*
- * A member is late only if at least half of the delay is its own. If it waited for a message, we
- * know when the sender's host sent it, but not when the sender's device did.
+ * True if a member is late. At least half of the delay must be its own. If it waited for a message,
+ * we know when the sender's host sent the message, but not when the sender's device did.
  */
 static bool is_late(const struct race *r, uint32_t m, int64_t usual)
 {
@@ -211,7 +218,9 @@ static bool is_late(const struct race *r, uint32_t m, int64_t usual)
 
 	if (2 * by < in_all)
 		return false;
-	/* The waiting time is only as exact as the clocks of the ranks that it waited for. */
+	/*
+	 * The waiting time is only as exact as the clocks of the ranks that the member waited for.
+	 */
 	return by >= LATE_BY_CLOCK_NS || (by >= LATE_NS && has_punctual_neighbour(r, m, usual));
 }
 
@@ -226,8 +235,8 @@ static bool meet(struct race *r, uint64_t seq)
 }
 
 /*
- * True if most hosts have filled their device queues. They enter a call when there is room in the
- * queue, so the time of entry does not show which member is late.
+ * True if most hosts have filled their device queues. Such a host enters a call when there is room
+ * in the queue. The time of entry then does not show which member is late.
  */
 static bool are_held(const struct race *r)
 {
@@ -250,8 +259,8 @@ static bool has_same_members(const struct cw_snap_comm *a, const struct cw_snap_
 
 /*
  * Notes members that were late on another comm since their previous call on this one, by their own
- * clocks. A member that was already late at that previous call is skipped, because one delay
- * counts once.
+ * clocks. If a member was already late at that previous call, we skip it, because one delay counts
+ * once.
  */
 static void note_other_arrivals(struct race *r)
 {
@@ -360,8 +369,8 @@ static bool is_often_late(const struct race *r, uint32_t m)
 }
 
 /*
- * Returns LIKELY if another rank with the same clock is not often late, so that a wrong clock
- * cannot explain the delay. Otherwise returns POSSIBLE.
+ * Returns LIKELY if another rank with the same clock is mostly on time. A wrong clock then cannot
+ * explain the delay. Otherwise returns POSSIBLE.
  */
 static uint32_t confidence_of(const struct race *r, uint32_t late)
 {
@@ -381,7 +390,7 @@ static bool costs_more(const struct cw_snapshot *snap, const struct cw_slow *a,
 	return snap->ranks[a->rank].rank < snap->ranks[b->rank].rank;
 }
 
-/* Keeps one entry per rank: the comm in which the rank costs most. */
+/* Stores one entry per rank, for the comm in which the rank costs most. */
 static void keep(const struct cw_snapshot *snap, struct cw_slow_list *list, struct cw_slow slow)
 {
 	uint32_t at;
@@ -433,7 +442,7 @@ static void judge(const struct race *r, struct cw_slow_list *list)
 	}
 }
 
-/* Walks the newest collectives in the first member's window. */
+/* Walks over the newest collectives in the first member's window. */
 static int run(struct race *r)
 {
 	const struct cw_snap_member *first = &r->c->members[0];

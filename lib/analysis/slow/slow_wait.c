@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We sort all entries of all windows twice. The first sort is by meeting (one collective or
- * message) and gives the time at which its last member entered. The second sort is by rank and
- * time, and adds up how long each host must have waited for others. A host may run ahead of its
- * device: it did not wait for a meeting that became complete only after its next call.
+ * A meeting is one collective or one message. We sort the entries of all windows into calls twice.
+ * The first sort is by meeting, and gives the time at which the last member of the meeting entered.
+ * The second sort is by rank and time, and adds up how long each host must have waited for others.
+ * A host may run ahead of its device. It did not wait for a meeting that became complete only after
+ * the host's next call.
  */
 #include "analysis/slow/slow_wait.h"
 
@@ -13,10 +14,13 @@
 
 #include "analysis/align/position.h"
 
-/* Calls that a host has made ahead of the others, and in which it may still have to wait. */
+/*
+ * The maximum number of calls that a host has made ahead of the others and may still have to wait
+ * in.
+ */
 #define AHEAD_MAX 256u
 
-/* One entry into a call. All entries of one meeting have the same key. */
+/* One entry of a rank into a call. All entries of one meeting have the same key. */
 struct entry {
 	uint64_t seq;
 	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE for a collective */
@@ -34,7 +38,7 @@ struct entries {
 };
 
 /*
- * The time from which on we know the calls of all members of a comm, and of a rank in all its
+ * The times from which on we know all calls: of all members of a comm, and of a rank in all its
  * comms. A window with more ops per step reaches less far back than one with fewer.
  */
 struct reach {
@@ -42,8 +46,8 @@ struct reach {
 };
 
 /*
- * Returns when the window begins. INT64_MIN: it holds all ops of the member. INT64_MAX: it
- * is empty.
+ * Returns the time at which the window begins. INT64_MIN = the window has all ops of the member.
+ * INT64_MAX = the window is empty.
  */
 static int64_t begin_ns(const struct cw_snap_member *m)
 {
@@ -58,7 +62,7 @@ static int64_t later_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Returns 0 or -ENOMEM; call reach_fini() in either case. */
+/* Computes the times of *ret. Returns 0 or -ENOMEM; the caller runs reach_fini() in either case. */
 static int reach_init(const struct cw_snapshot *snap, struct reach *ret)
 {
 	*ret = (struct reach){ .of_comm = calloc(snap->n_comms + 1u, sizeof(int64_t)),
@@ -161,8 +165,8 @@ static bool is_half_known(const struct reach *reach, const struct cw_snapshot *s
 }
 
 /*
- * If a meeting is only half known, we assume that the rank may have waited for the others all
- * the time.
+ * Finds the time at which the last member of each meeting entered. If we know only a part of a
+ * meeting, we assume that the rank may have waited for the others all the time.
  */
 static void find_last_to_come(const struct cw_snapshot *snap, const struct reach *reach,
 			      struct entries *e)
@@ -191,13 +195,13 @@ static void find_last_to_come(const struct cw_snapshot *snap, const struct reach
 	}
 }
 
-/* The calls that a rank has entered and may still have to wait in, oldest first. */
+/* The calls that a rank has entered and may still have to wait in, the oldest first. */
 struct ahead {
 	const struct entry *v[AHEAD_MAX];
 	uint32_t n;
 	/*
-	 * How many sends of each pair may be in flight without blocking the sender. We take the
-	 * highest number with which the sender went on anyway: the buffers have room for that many.
+	 * Per pair: the number of sends that may be in flight without blocking the sender. We take
+	 * the highest number with which the sender went on: NCCL's buffers have room for that many.
 	 */
 	uint32_t *room;
 };
@@ -218,8 +222,9 @@ static bool may_hold_up(const struct ahead *a, uint32_t at)
 }
 
 /*
- * Removes the meetings that were complete when the rank entered its next call. The rank cannot have
- * waited for meetings that became complete later. Returns the time until which it waited.
+ * Removes the meetings that were complete when the rank entered its next call, at next_ns. The rank
+ * cannot have waited for meetings that became complete later. Returns the time until which the rank
+ * waited.
  */
 static int64_t wait_until(struct ahead *a, int64_t next_ns)
 {
@@ -248,8 +253,9 @@ static void note_room(struct ahead *a)
 }
 
 /*
- * If before_ns is NULL, only notes the room for sends. If one of the rank's windows does not reach
- * back to a call, the rank may have waited until its next call.
+ * Goes through the calls of one rank in order of time, and stores how long it had waited before
+ * each. If before_ns is NULL, the function only notes the room for sends. If one of the rank's
+ * windows does not reach back to a call, the rank may have waited until its next call.
  */
 static void go_through(const struct entries *e, const struct reach *reach, struct ahead *a,
 		       int64_t *before_ns)
@@ -291,7 +297,7 @@ static int add_up(struct entries *e, const struct reach *reach, int64_t *before_
 	return 0;
 }
 
-/* Numbers all ops of all windows and returns their count. */
+/* Numbers all ops of all windows. Returns the number of ops. */
 static size_t number_ops(const struct cw_snapshot *snap, struct slow_wait *w)
 {
 	size_t members = 0, ops = 0;
