@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a snapshot to one sentence about one rank.
+ * The steps from a snapshot to one sentence about one rank:
  *
- * 1. Did all members make the same calls? Each comm is aligned by coll_seq, and the first call in
- *    which two members differ is noted (align.h). This stays true however long the ranks wait.
- * 2. Which rank waits for which? Ranks wait at gates, which the members that have not entered hold
- *    shut (waitgraph.h). Most ranks of a hang wait there, and none of them is to blame.
- * 3. Where does the waiting end? At a rank that waits for no other, at a gate that does not open
- *    although all members have entered, or in a cycle. Each end gets a class from the facts known
- *    about it (culprit.c).
- * 4. Which end matters? Proof before patience, stuck before slow, old before young. A healthy job
- *    has ends too: a straggler is one for some milliseconds.
- * 5. Which ranks are concerned? All ranks upstream of the end are victims. Other ends that the same
- *    victims wait for are accomplices if they have the same class. Otherwise they are other
- *    possible answers (diagnosis.c).
- * 6. How sure is the answer (certainty.c), and in which words do we say it (wording.c)?
- * 7. Is that all? Ends in which no rank concerned so far has a part are separate troubles
- *    (independent_groups.c), each with its own verdict.
+ *  1. Did all members make the same calls? We align each comm by coll_seq, and note the first call
+ *     in which two members differ (align.h). The difference stays true however long the ranks wait.
+ *  2. Which rank waits for which? Ranks wait at gates: calls that some members have not entered
+ *     (waitgraph.h). Most ranks of a hang wait there, and none of these is to blame.
+ *  3. Where does the waiting end? It ends at a rank that waits for no other, at a gate that does
+ *     not open although all members have entered, or in a cycle. Each end gets a class from the
+ *     facts about it (culprit.c).
+ *  4. Which end matters? We prefer proof over patience, stuck over slow, and old over young. A
+ *     healthy job has ends too: a straggler is one for some milliseconds.
+ *  5. Which ranks are concerned? All ranks that wait for the end, directly or indirectly, are
+ *     victims. If the same victims wait for another end of the same class, that end is an
+ *     accomplice. An end of another class is another possible answer (diagnosis.c).
+ *  6. How sure is the answer (certainty.c), and how do we word it (wording.c)?
+ *  7. Are there more troubles? An end that concerns none of these ranks is a separate trouble
+ *     (independent_groups.c) with its own verdict.
  */
 #include "analysis/verdict.h"
 
@@ -53,7 +53,7 @@ static bool is_end(const struct finding *f)
 	return f->verdict_class == CW_CLASS_PROCESS_DEAD || f->has_failed;
 }
 
-/* True if a matters more than b. */
+/* True if finding a matters more than finding b. */
 static bool outranks(const struct engine_context *s, const struct finding *a,
 		     const struct finding *b)
 {
@@ -62,8 +62,8 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 	if (engine_context_explains(s, a, b) || engine_context_explains(s, b, a))
 		return engine_context_explains(s, a, b);
 	/*
-	 * Prefer an invisible rank over a collective that every rank entered. The latter shows
-	 * no fault.
+	 * We prefer an invisible rank over a collective that every rank entered, because the latter
+	 * shows no fault.
 	 */
 	if (a->verdict_class == CW_CLASS_UNKNOWN && b->verdict_class == CW_CLASS_UNKNOWN &&
 	    a->detail != b->detail &&
@@ -75,7 +75,7 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 		if (a->is_first != b->is_first)
 			return a->is_first;
 	}
-	/* 0 means unknown. */
+	/* 0 = unknown */
 	if (a->since_ns != b->since_ns)
 		return a->since_ns && (!b->since_ns || a->since_ns < b->since_ns);
 	if (a->verdict_class != b->verdict_class)
@@ -85,18 +85,19 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 	return false;
 }
 
-/* ---- one independent trouble after the other ---- */
+/* ---- one verdict for each independent trouble ---- */
 
 struct selection {
 	struct engine_context s;
 	struct independent_groups independent_groups;
-	bool *is_part_selected;    /* per node of the graph that represents a part */
-	bool *is_finding_selected; /* per finding */
-	bool *is_blamed;           /* per rank */
+	/* Per node of the graph that represents a part: a verdict covers the part. */
+	bool *is_part_selected;
+	bool *is_finding_selected; /* per finding: we have examined it */
+	bool *is_blamed;           /* per rank: a verdict blames it */
 	struct cw_verdict_list *list;
 };
 
-/* A further trouble gets a verdict only if we would look at it closely on its own. */
+/* True if a further trouble gets a verdict. It must be old enough to matter on its own. */
 static bool is_worth_a_verdict(const struct selection *t, const struct finding *f)
 {
 	const struct cw_snapshot *snap = t->s.snap;
@@ -106,8 +107,8 @@ static bool is_worth_a_verdict(const struct selection *t, const struct finding *
 }
 
 /*
- * True if the finding blames a rank that we saw stopped. Stopped members inside a collective do
- * not count.
+ * True if the finding blames a rank that we saw stopped. Stopped members inside a collective do not
+ * count.
  */
 static bool is_seen_stopped(const struct finding *f)
 {
@@ -116,10 +117,11 @@ static bool is_seen_stopped(const struct finding *f)
 }
 
 /*
- * Of an unreachable node we know nothing: its ranks may wait like all others. If the same waiting
- * also ends at a stopped rank, that rank is known to block the others. Then we blame the rank, and
- * the node becomes the other possible answer. It does not matter which of the two others waited for
- * longer, or which has the shorter patience.
+ * Returns the finding that replaces `lost`, an unreachable node. We know nothing about such a node:
+ * its ranks may wait like all others. If the same waiting also ends at a stopped rank, that rank
+ * certainly blocks the others. Then we blame the stopped rank, and the node becomes an alternative.
+ * It does not matter which of the two the others have waited for longer, or which has the shorter
+ * patience.
  */
 static const struct finding *seen_instead(const struct selection *t, const struct finding *lost)
 {
@@ -172,8 +174,8 @@ static void mark_selected(struct selection *t, const struct finding *f)
 }
 
 /*
- * True if an earlier verdict blames one of these culprits. One wrong rank makes wrong calls in all
- * its comms.
+ * True if an earlier verdict blames one of the culprits of v. One wrong rank makes wrong calls in
+ * all its comms, and we report it once.
  */
 static bool is_blamed_already(const struct selection *t, const struct cw_verdict *v)
 {
@@ -206,8 +208,8 @@ static int describe(struct selection *t, const struct finding *f, struct cw_aren
 }
 
 /*
- * Appends the verdict on f (NULL = all is well), unless an earlier verdict blames one of
- * its culprits.
+ * Appends the verdict on f, unless an earlier verdict blames one of its culprits. f = NULL: the job
+ * is healthy.
  */
 static int add_verdict(struct selection *t, const struct finding *f)
 {
@@ -261,8 +263,8 @@ static int investigate(struct selection *t, uint32_t most)
 	if (!t->is_part_selected || !t->is_finding_selected || !t->is_blamed)
 		return -ENOMEM;
 	/*
-	 * The limit includes findings that turn out to be covered already, so that the cost
-	 * stays linear.
+	 * The limit includes findings that an earlier verdict turns out to cover. It keeps the cost
+	 * linear.
 	 */
 	for (unsigned i = 0; r == 0 && i < 2 * CW_VERDICT_LIST_MAX && t->list->n < most; i++) {
 		const struct finding *f = next_worst(t);

@@ -24,7 +24,7 @@ static bool is_first_or_init(const struct cw_snap_member *m)
 	       m->pending->op_index == 1;
 }
 
-/* Returns 4 × bytes divided by the worst bandwidth, or 0 if no bandwidth is configured. */
+/* Returns 4 × bytes divided by the worst bandwidth; 0 if no bandwidth is configured. */
 static int64_t transfer_ns(const struct cw_thresholds *t, const struct cw_op *op)
 {
 	double ns;
@@ -50,8 +50,8 @@ int64_t cw_stall_limit_ns(const struct cw_snapshot *snap, uint32_t comm, uint32_
 		limit = t->first_op_ns + t->first_op_per_rank_ns * (int64_t)c->nranks;
 	} else {
 		/*
-		 * We divide instead of multiplying because the interval is untrusted and may
-		 * be enormous.
+		 * We divide, because the interval is untrusted and may be enormous. A product could
+		 * overflow.
 		 */
 		limit = t->stall_factor && m->interval_ns > t->stall_max_ns / t->stall_factor
 				? t->stall_max_ns
@@ -78,7 +78,8 @@ static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict 
 			waiter = m;
 	}
 	/*
-	 * The first rank may already be through the call. A rank that is still in it tells us more.
+	 * The first rank may have completed the call. The limit of a rank that is still inside is
+	 * better.
 	 */
 	if (waiter != CW_SNAP_NONE)
 		first = waiter;
@@ -86,13 +87,13 @@ static int64_t limit_of(const struct cw_snapshot *snap, const struct cw_verdict 
 				     : cw_stall_limit_ns(snap, v->comm, first);
 }
 
-/* ---- what we see of the ranks that others wait for ---- */
+/* ---- facts about the ranks that others wait for ---- */
 
 #define S INT64_C(1000000000)
 
 /*
- * A user who attaches a debugger or freezes a group knows about it. A stop by a signal may be
- * an accident.
+ * True if a person holds the rank and knows it: a debugger or a freezer holds it. A stop by a
+ * signal does not count, because it may be an accident.
  */
 static bool is_held_knowingly(const struct cw_snap_rank *r)
 {
@@ -102,8 +103,8 @@ static bool is_held_knowingly(const struct cw_snap_rank *r)
 }
 
 /*
- * A stopped member of a collective blocks the others even if its own part is done, because its
- * proxy thread moves their data.
+ * True if a person holds some member of the comm. In a collective such a member blocks the others
+ * even if its own part is done, because its proxy thread moves their data.
  */
 static bool is_member_held(const struct cw_snapshot *snap, uint32_t comm)
 {
@@ -125,8 +126,8 @@ static bool is_held(const struct cw_snapshot *snap, const struct cw_verdict *v)
 }
 
 /*
- * Marks the ranks that moved on another comm at or after since_ns. The caller frees the array.
- * NULL = out of memory.
+ * Marks the ranks that made progress on another comm at or after since_ns. The caller frees the
+ * array. NULL = out of memory.
  */
 static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, int64_t since_ns)
 {
@@ -143,10 +144,10 @@ static bool *who_moved_elsewhere(const struct cw_snapshot *snap, uint32_t comm, 
 }
 
 /*
- * True if all ranks that have long waited in the call still make progress on other comms. Then the
- * call has a stream of its own, like a receive that is posted long before its send. A hung rank has
- * at most enqueued a few more calls before the first evaluation. If memory is short, we assume that
- * the ranks are held up.
+ * True if no waiting rank is blocked: all ranks that have long waited in the call still make
+ * progress on other comms. The call then has a stream of its own, like a receive that is posted
+ * long before its send. A hung rank can at most enqueue a few more calls before the first
+ * evaluation. If we are out of memory, we assume that the ranks are blocked.
  */
 static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			      int64_t limit_ns)
@@ -166,29 +167,31 @@ static bool nobody_is_held_up(const struct cw_snapshot *snap, const struct cw_ve
 	return all;
 }
 
-/* All facts that the condition of a row may use. */
+/* All facts that the condition of a row (see `rows`) may use. */
 struct matter {
 	const struct cw_snapshot *snap;
 	const struct cw_verdict *v;
-	const struct cw_snap_rank *w; /* the rank waited for, one of the culprits; or NULL */
+	/* The rank that others wait for, one of the culprits; NULL = none. */
+	const struct cw_snap_rank *w;
 	uint32_t w_index;
-	int64_t limit_ns;    /* T */
-	int64_t longest_ns;  /* L; 0 = none */
-	int64_t timeout_ns;  /* J; 0 = none */
-	int64_t retry_ns;    /* the network's own retry time */
-	uint32_t notices;    /* notices so far at this place about a source of work */
-	bool is_like_server; /* looks like a server at this place, and no notice has said so yet */
+	int64_t limit_ns;   /* T, the stall limit */
+	int64_t longest_ns; /* L, the longest wait that the job has survived here; 0 = none */
+	int64_t timeout_ns; /* J, the time-out of the job's own watchdog; 0 = none */
+	int64_t retry_ns;   /* the network's own retry time */
+	uint32_t notices;   /* notices so far at this wait site about a source of work */
+	/* The job looks like a server at this wait site, and no notice has said so yet. */
+	bool is_like_server;
 	/*
-	 * These describe all culprits together. We compute them once, because each of thousands of
-	 * culprits may use them.
+	 * The fields below describe all culprits together. We compute them once, because there may
+	 * be thousands of culprits and each may use them.
 	 */
-	bool is_held;          /* some are held by a debugger or freezer */
-	bool is_clean_exit;    /* all have ended without fault */
+	bool is_held;          /* a debugger or freezer holds some culprit */
+	bool is_clean_exit;    /* all culprits have ended without fault */
 	int64_t last_come_ns;  /* when the last waiting rank arrived; 0 = unknown */
-	int64_t last_ended_ns; /* when the last of them ended; 0 = none has ended */
+	int64_t last_ended_ns; /* when the last culprit ended; 0 = none has ended */
 };
 
-/* Returns the time since which the rank is needed and has shown no activity. */
+/* Returns the time since which other ranks need this rank and it has shown no activity. */
 static int64_t quiet_since(const struct matter *m)
 {
 	return m->w ? max_ns(m->w->host_activity_ns, m->v->waiting_since_ns)
@@ -196,8 +199,8 @@ static int64_t quiet_since(const struct matter *m)
 }
 
 /*
- * True if the rank has shown no activity since other ranks need it. What it did before does not
- * matter. Unknown host activity is no evidence of idleness.
+ * True if the rank has shown no activity for long while other ranks need it. Its activity before
+ * that does not matter. If its host activity is unknown, it does not count as idle.
  */
 static bool is_quiet(const struct matter *m)
 {
@@ -214,7 +217,9 @@ static bool is_outside(const struct matter *m)
 
 static bool all_ended_cleanly(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
-	/* A program that exits without fault after an NCCL error still abandons the other ranks. */
+	/*
+	 * A program that gets an NCCL error and exits without fault still abandons the other ranks.
+	 */
 	if (v->verdict_class != CW_CLASS_PROCESS_DEAD || !v->n_culprits || v->has_failed_call)
 		return false;
 	for (uint32_t i = 0; i < v->n_culprits; i++) {
@@ -245,8 +250,8 @@ static int64_t last_come(const struct cw_snapshot *snap, const struct cw_verdict
 		const struct cw_snap_member *m = &snap->comms[v->comm].members[i];
 
 		/*
-		 * In a rooted call some members finish their part at once and then wait in a
-		 * later call.
+		 * In a rooted call some members finish their part at once, and then wait in a later
+		 * call.
 		 */
 		if (m->rank != CW_SNAP_NONE && (m->known & CW_KNOWN_ENTERED) &&
 		    m->coll_entered >= v->coll_seq && m->pending)
@@ -261,8 +266,8 @@ static bool fits_clean_exit(const struct matter *m)
 }
 
 /*
- * True if the rank ended together with its node. It may be the cause, or only one of many ranks
- * that were stopped.
+ * True if the rank ended together with its node. The rank may be the cause, or only one of many
+ * ranks that were stopped.
  */
 static bool fits_ended_with_node(const struct matter *m)
 {
@@ -310,8 +315,8 @@ static bool fits_storage(const struct matter *m)
 }
 
 /*
- * True for this rank and for other ranks of its process: while one rank waits, its thread cannot
- * serve another.
+ * True if `rank` is the awaited rank or another rank of its process. While the thread of the
+ * process waits for one rank, it cannot serve another.
  */
 static bool is_its_process(const struct matter *m, uint32_t rank)
 {
@@ -319,7 +324,8 @@ static bool is_its_process(const struct matter *m, uint32_t rank)
 }
 
 /*
- * True if the rank's process is the root of this op and hands out data that no member has before.
+ * True if the awaited rank's process is the root of this op and hands out data that no other member
+ * has.
  */
 static bool gives(const struct matter *m, const struct cw_snap_comm *c, const struct cw_op *op)
 {
@@ -328,7 +334,8 @@ static bool gives(const struct matter *m, const struct cw_snap_comm *c, const st
 }
 
 /*
- * True if the others wait for the rank as the root of a call, because it decides what they do next.
+ * True if the others wait for the rank as the root of a call. The rank then decides what they do
+ * next.
  */
 static bool is_root(const struct matter *m)
 {
@@ -348,9 +355,9 @@ static bool is_waited_in(const struct cw_op *op)
 }
 
 /*
- * True if other members are in a collective that this member has not entered, and this collective
- * is not work that this member hands out. The others wait in it or have finished their part, as the
- * leaves of a gather do at once.
+ * True if other members are in a collective that this member has not entered, and the member does
+ * not hand out work by it. The other members wait in the collective or have finished their part.
+ * The leaves of a gather, for example, finish at once.
  */
 static bool is_missed_in(const struct matter *m, const struct cw_snap_comm *c, uint32_t own)
 {
@@ -387,7 +394,10 @@ static bool is_missed_elsewhere(const struct matter *m)
 	return false;
 }
 
-/* True if the rank hands out work by the very call that the others wait in, and has none. */
+/*
+ * True if the rank hands out work by the very call that the others wait in, and has no work to hand
+ * out.
+ */
 static bool has_no_work(const struct matter *m)
 {
 	return m->v->verdict_class == CW_CLASS_NEVER_ENTERED &&
@@ -395,8 +405,8 @@ static bool has_no_work(const struct matter *m)
 }
 
 /*
- * A rank that waits at a terminal is a source of work too. A person types slowly, whatever the
- * call is.
+ * True if the rank is a source of work that has none. A rank that waits at a terminal is such a
+ * source too, in any call: a person types slowly.
  */
 static bool fits_source(const struct matter *m)
 {
@@ -426,8 +436,8 @@ static bool fits_unknown(const struct matter *m)
 }
 
 /*
- * True if the rank's last digest is no older than one digest interval plus the time that a digest
- * may take.
+ * True if the age of the rank's last digest is at most one digest interval plus the time that a
+ * digest may take.
  */
 static bool was_seen_lately(const struct cw_snapshot *snap, uint32_t rank)
 {
@@ -439,7 +449,7 @@ static bool was_seen_lately(const struct cw_snapshot *snap, uint32_t rank)
 
 /*
  * True for a cycle without proof if the node of some rank in it has not reported lately. A newer
- * digest, or an answer about its calls, may break the cycle.
+ * digest, or an answer about the node's calls, may break the cycle.
  */
 static bool fits_unseen_cycle(const struct matter *m)
 {
@@ -458,8 +468,9 @@ static bool fits_unseen_cycle(const struct matter *m)
 }
 
 /*
- * True for a cycle without proof if the calls of some waiting ranks are not known. We infer from
- * counters that a message is behind the call they wait in, and this may be wrong.
+ * True for a cycle without proof if we do not know the calls of some waiting ranks. From counters
+ * we then guess that a message is behind the call in which its sender or receiver waits, and the
+ * guess may be wrong.
  */
 static bool fits_guessed_cycle(const struct matter *m)
 {
@@ -482,7 +493,7 @@ static bool fits_left_behind(const struct matter *m)
 	return m->v->is_left_behind;
 }
 
-/* True if some rank waits and we do not know since when. Dumps need not contain the time. */
+/* True if some rank waits and we do not know since when. Dumps may lack the time. */
 static bool somebody_waits(const struct matter *m)
 {
 	const struct cw_snap_comm *c;
@@ -508,11 +519,11 @@ static bool fits_anything(const struct matter *m)
 	return true;
 }
 
-/* ---- times that are computed ---- */
+/* ---- computed times ---- */
 
 /*
- * Returns when to report a wait before the job's time-out ends the job: 30 s before it, or after
- * two thirds of a time-out below 90 s.
+ * Returns the time at which we report a wait before the job's time-out ends the job. It is 30 s
+ * before the time-out, or two thirds of a time-out below 90 s.
  */
 static int64_t before_timeout(const struct matter *m)
 {
@@ -520,17 +531,20 @@ static int64_t before_timeout(const struct matter *m)
 }
 
 /*
- * A working rank gets as long as the longest wait that a job may be known to have survived, plus
- * 900 s. An operation that is meant to take four hours takes a little longer.
+ * The patience with a working rank: the longest wait that we remember of a job, plus 900 s. An
+ * operation that is meant to take four hours takes a little longer.
  */
 #define BUSY_PAGE_NS (WAIT_SITES_LONGEST_NS + 900 * S)
-/* With a longer time-out, a notice shortly before its end would come too late. */
+/*
+ * The longest time-out shortly before which we send a notice. For a longer one the notice would
+ * come too late.
+ */
 #define SHORT_TIMEOUT_NS (3600 * S)
-/* A longer time-out is meant as none. */
+/* Users who set a longer time-out mean none. */
 #define LONGEST_TIMEOUT_NS (24 * 3600 * S)
 /*
- * The watchdog checks only once in a while, writes what it knows, and aborts. All this may
- * take minutes.
+ * The maximum delay of the job's watchdog after its time-out. The watchdog checks only once in a
+ * while, writes its report, and aborts. All this may take minutes.
  */
 #define TIMEOUT_LATE_NS (900 * S)
 
@@ -540,7 +554,7 @@ static bool has_watchdog(const struct matter *m)
 	return m->timeout_ns > 0;
 }
 
-/* Scales a time of the table, which assumes the default of 60 s for no_progress_after. */
+/* Scales a time of the table below. The table assumes the default of no_progress_after, 60 s. */
 static int64_t scaled(const struct matter *m, int64_t ns)
 {
 	return (int64_t)((double)ns / (60 * S) * (double)m->snap->thresholds.no_progress_after_ns);
@@ -557,8 +571,8 @@ static int64_t still_notice(const struct matter *m)
 }
 
 /*
- * We let a network that retries by itself finish its retries. 4.096 us x 2^20 x 8 is NCCL's own
- * 34 s.
+ * A network may retry by itself, and we let it finish its retries. NCCL's own 34 s are 4.096 us x
+ * 2^20 x 8.
  */
 static int64_t still_page(const struct matter *m)
 {
@@ -576,16 +590,17 @@ static int64_t busy_notice(const struct matter *m)
 }
 
 /*
- * Activity does not show whether the rank will ever finish; only the job knows how long that may
- * take. If the job's watchdog has not ended the job in time, it does not watch this call.
+ * Returns the time to page for a working rank. Activity does not show whether the rank will ever
+ * finish. Only the job knows how long its work may take. If the job's watchdog has not ended the
+ * job in time, the watchdog does not watch this call.
  */
 static int64_t busy_page(const struct matter *m)
 {
 	int64_t ns = max_ns(BUSY_PAGE_NS, 3 * m->longest_ns);
 
 	/*
-	 * A server may set a longer time-out in its code than we assume, and it may be idle
-	 * all night.
+	 * A server may set a longer time-out in its code than we assume, and it may be idle all
+	 * night.
 	 */
 	if (has_watchdog(m) && is_root(m))
 		return PATIENCE_NEVER;
@@ -600,8 +615,9 @@ static int64_t storage_page(const struct matter *m)
 }
 
 /*
- * The first notice comes soon. Notices on a rank that waits for work again and again become ever
- * rarer. One more comes soon if it can say that the job looks like a server.
+ * Returns the time of the next notice about a source of work. The first notice comes soon. Further
+ * notices on a rank that waits for work again and again become ever rarer. One more notice comes
+ * soon if it can say that the job looks like a server.
  */
 static int64_t source_notice(const struct matter *m)
 {
@@ -614,7 +630,7 @@ static int64_t source_notice(const struct matter *m)
 
 /*
  * True if some member has not come. An unregistered member is no culprit, because we know nothing
- * of it, not even its rank.
+ * about it, not even its rank.
  */
 static bool is_somebody_absent(const struct matter *m)
 {
@@ -627,7 +643,7 @@ static bool is_somebody_absent(const struct matter *m)
 	return m->v->n_culprits != 0;
 }
 
-/* If all members have come, we wait no longer than it takes to make a communicator. */
+/* If all members have come, our limit is the time that it takes to make a communicator. */
 static int64_t init_page(const struct matter *m)
 {
 	int64_t ns = is_somebody_absent(m) ? 600 * S : 300 * S;
@@ -667,7 +683,7 @@ struct row {
 	enum since since;
 	enum cw_hang hang, at_page;
 	enum cw_confidence confidence; /* upper limit */
-	/* A fixed time, or a function that computes it. 0 without a function: never. */
+	/* A fixed time, or a function that computes the time. 0 without a function = never. */
 	int64_t notice_ns, page_ns;
 	int64_t (*notice)(const struct matter *m);
 	int64_t (*page)(const struct matter *m);
@@ -678,44 +694,46 @@ struct row {
 };
 
 /*
- * The first row that fits is used. Proofs and lost nodes are handled before the table
- * (analysis/stall/stall.c, patience_with_node()).
+ * The table of patience. We use the first row that fits. Proofs and lost nodes are handled without
+ * the table (analysis/stall/stall.c, patience_with_node()).
  */
 static const struct row rows[] = {
 	/* A message that no rank will ever receive is worth a notice, but no page. */
 	{ "left behind", fits_left_behind, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 5 * S },
-	/* No rank is held up. */
+	/* The waiting ranks make progress on other comms: no rank is blocked. */
 	{ "it moves", fits_slow, SINCE_WAITING, CW_HANG_NONE, CW_HANG_NONE, CW_CONFIDENCE_CERTAIN },
 	/* The rank ended as intended. The other ranks may still have work to do. */
 	{ "ended without fault", fits_clean_exit, SINCE_ENDED, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 10 * S, .page_ns = 60 * S, .is_no_proof = true },
-	/* A scheduler that cancels a job gives it half a minute to end. */
+	/* A scheduler that cancels a job gives its ranks half a minute to end. */
 	{ "ended with others of its node", fits_ended_with_node, SINCE_ENDED, CW_HANG_LIKELY,
 	  CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice_ns = 10 * S, .page_ns = 60 * S },
 	/* A person holds the rank and knows it. */
 	{ "held by a debugger or freezer", fits_held, SINCE_WAITING, CW_HANG_POSSIBLE,
 	  CW_HANG_POSSIBLE, CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .is_held = true },
-	/* The rank is stopped by a signal, and we know of no person who will continue it. */
+	/* A signal stopped the rank, and we know of no person who will continue it. */
 	{ "stopped", fits_stopped, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true,
 	  .is_held = true },
 	/*
-	 * Only the rank's own process can release the lock it waits for, and that process
-	 * does nothing.
+	 * The rank waits for a lock that only its own process can release, and the process does
+	 * nothing.
 	 */
 	{ "in a lock", fits_closed_wait, SINCE_QUIET, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 30 * S, .page_ns = 60 * S, .is_scaled = true },
-	/* All members have entered or some have finished, and the progress words do not move. */
+	/* All members have entered, or some have finished. The progress words do not move. */
 	{ "nothing moves", fits_all_inside, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = still_notice, .page = still_page },
-	/* We do not know whether one of the program's own kernels is running on the device. */
+	/*
+	 * A kernel of the program itself may be running on the device; we do not see such kernels.
+	 */
 	{ "the device stands", fits_device, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 75 * S, .page = device_page, .is_scaled = true,
 	  .is_training = true },
 	/*
-	 * Evaluation, checkpoint or compilation. The job's own watchdog knows best how long it
-	 * may take.
+	 * The rank evaluates, writes a checkpoint or compiles. The job's own watchdog knows best
+	 * how long that may take.
 	 */
 	{ "it shows host activity", fits_busy, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_LIKELY, .notice = busy_notice, .page = busy_page, .is_training = true,
@@ -723,14 +741,14 @@ static const struct row rows[] = {
 	/* The rank waits for storage. A server that is down may come back or not. */
 	{ "in storage", fits_storage, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 60 * S, .page = storage_page, .is_training = true },
-	/* An idle server looks like this all night. */
+	/* An idle server looks like this row all night. */
 	{ "source of work", fits_source, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_CERTAIN, .notice = source_notice, .is_source = true },
 	/* The processes of a job may start minutes apart. */
 	{ "making a communicator", fits_init, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = init_page, .is_training = true },
 	/*
-	 * For example a data loader that died, or a rank that left the step. An idle rank of a
+	 * Examples are a data loader that died, and a rank that left the step. An idle rank of a
 	 * server is normal.
 	 */
 	{ "idle", fits_outside, SINCE_QUIET, CW_HANG_POSSIBLE, CW_HANG_LIKELY,
@@ -742,14 +760,14 @@ static const struct row rows[] = {
 	/* We do not page for a rank that we cannot see. */
 	{ "not visible", fits_unknown, SINCE_WAITING, CW_HANG_POSSIBLE, CW_HANG_POSSIBLE,
 	  CW_CONFIDENCE_POSSIBLE, .notice = unknown_notice },
-	/* The node will soon be seen again or count as lost. */
+	/* Soon the node will report again, or count as lost. */
 	{ "a cycle with a node that was not seen lately", fits_unseen_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_POSSIBLE, CW_CONFIDENCE_POSSIBLE },
 	/* If this is a real cycle, nothing will move in it. */
 	{ "a cycle of which not all calls are seen", fits_guessed_cycle, SINCE_WAITING,
 	  CW_HANG_POSSIBLE, CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice = still_notice,
 	  .page = still_page },
-	/* For example one dead rank among several, or a cycle without proof. */
+	/* Examples are one dead rank among several, and a cycle without proof. */
 	{ "waiting", fits_anything, SINCE_WAITING, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice = at_limit, .page = at_limit },
 };
@@ -764,10 +782,10 @@ static const struct row *row_for(const struct matter *m)
 }
 
 /*
- * True if the rank may wait for its turn. It sleeps and checks again, while other missing ranks
- * still work or arrived long after the first. They may share a file that only one may write, or
- * stand in a store barrier that all of them enter. If we may not inspect a process, or if it waits
- * for a file lock, we do not know where it waits.
+ * True if the rank may wait for its turn. Such a rank sleeps and checks again while other missing
+ * ranks still work, or arrived long after the first. The ranks may share a file that only one may
+ * write, or be in a store barrier that all of them enter. The host wait is unknown if we may not
+ * inspect the process, or if it waits for a file lock. Then the rank may wait for its turn too.
  */
 static bool may_wait_its_turn(const struct matter *m, const struct row *row)
 {
@@ -822,8 +840,8 @@ static struct patience patience_of(const struct matter *m)
 
 	p.may_page = is_served && p.page_ns != PATIENCE_NEVER;
 	/*
-	 * A person at a debugger's prompt is a source of work too, but that does not make the job
-	 * a server.
+	 * A person at a debugger's prompt is a source of work too, but the prompt does not make the
+	 * job a server.
 	 */
 	p.gives_work = row->is_source && has_no_work(m);
 	p.proposes_serving = p.gives_work && m->is_like_server;
@@ -841,7 +859,7 @@ static bool somebody_is_busy(struct matter *m)
 	return false;
 }
 
-/* Of several ranks that others wait for, true if `a` is to be reported before `b`. */
+/* True if we report the culprit with patience `a` before the culprit with patience `b`. */
 static bool is_sooner(const struct patience *a, const struct patience *b)
 {
 	int64_t pa = a->may_page ? a->page_ns : PATIENCE_NEVER;
@@ -851,9 +869,9 @@ static bool is_sooner(const struct patience *a, const struct patience *b)
 }
 
 /*
- * True if every other missing rank on a reporting node has been sampled since the waiting began.
- * One of them may be stopped or dead, and then it is the better answer. We do not wait for a node
- * that has been quiet long enough to count as silent.
+ * True if every other missing rank on a reporting node has been sampled since the waiting began. A
+ * rank without a sample may be stopped or dead, and would then be the better culprit. We do not
+ * wait for a node that has been quiet long enough to count as silent.
  */
 static bool others_were_looked_at(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -871,7 +889,10 @@ static bool others_were_looked_at(const struct cw_snapshot *snap, const struct c
 	return true;
 }
 
-/* The leader has already waited for the node and tried to reconnect. */
+/*
+ * Returns the patience with an unreachable node. It has no notice, because the leader has already
+ * waited for the node and tried to reconnect.
+ */
 static struct patience patience_with_node(const struct matter *m)
 {
 	const struct cw_snapshot *snap = m->snap;
@@ -893,7 +914,7 @@ static struct patience patience_with_node(const struct matter *m)
 	};
 }
 
-/* InfiniBand's settings allow up to 20 hours. Larger values are not plausible. */
+/* The longest plausible retry time of a network. InfiniBand's settings allow up to 20 hours. */
 #define RETRY_MAX_NS (24 * 3600 * S)
 
 static void note_members(struct matter *m)
@@ -975,18 +996,21 @@ struct patience cw_patience(const struct cw_snapshot *snap, const struct cw_verd
 static uint64_t hash_progress(uint64_t h, const struct cw_snap_member *m)
 {
 	h = cw_hash_step(cw_hash_step(h, m->coll_reached), m->coll_completed);
-	/* Sends and receives complete without moving these counters. */
+	/* Sends and receives complete without moving the counters above. */
 	return cw_hash_step(h, m->pending ? m->pending->op_index : 0);
 }
 
-/* Hashes only what stays the same from snapshot to snapshot. Indices may change. */
+/* Hashes only facts of the rank that are equal in all snapshots. An index may change. */
 static uint64_t hash_rank(uint64_t h, const struct cw_snap_rank *r)
 {
 	h = cw_hash_step(h, (uint64_t)(uint32_t)r->rank << 32 | (uint32_t)r->pid);
 	return cw_hash_step(h, r->start_ticks);
 }
 
-/* A single culprit must not have entered any other call between the two readings either. */
+/*
+ * Hashes the culprits. A single culprit must also not have entered another call between the two
+ * readings, so we include its counters.
+ */
 static uint64_t hash_culprits(uint64_t h, const struct cw_snapshot *snap,
 			      const struct cw_verdict *v)
 {

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Patience. A verdict says where the waiting would end if nothing moved any more. This file decides
- * how long nothing must have moved before we alert a person. A proof can never resolve, so it needs
- * only three seconds, in case the snapshot was taken in motion. Any other wait must be old and must
- * read the same twice, and the rank at its end must have shown no activity. If that rank does show
- * activity (a checkpoint, an evaluation, a compilation), we leave it to the job's own time-out. A
- * job without a time-out gets four hours.
+ * Patience: from verdicts to stalls and hangs. A verdict says where the waiting would end if
+ * nothing moved any more. This file decides how long nothing must have moved before we alert a
+ * person.
  *
- * There is one entry per matter (cw_verdict_key()), because two matters may take turns as the
- * worst. Time counts against patience only while the leader evaluates the job. A leader that was
- * held up for five minutes (cw_snapshot.held_ns) has not seen any rank stand still for five
- * minutes. The instants in our documents do not move.
+ * A proof can never resolve. It needs only three seconds, in case the snapshot was taken in motion.
+ * Any other wait must be old, its evidence must be equal in two readings, and the rank at its end
+ * must have shown no activity. If that rank is active (a checkpoint, an evaluation, a compilation),
+ * we leave the wait to the job's own time-out. A job without a time-out gets four hours.
+ *
+ * A matter is one trouble of the job (cw_verdict_key()). Each matter has an entry, because two
+ * matters may take turns as the worst. Time counts against patience only while the leader evaluates
+ * the job. A leader that was held up for five minutes (cw_snapshot.held_ns) has not seen any rank
+ * stand still for five minutes. We only shorten ages: the instants in our documents do not move.
  *
  * The table in patience.c gives the times: first for a notice, then for a hang. A hang is a
- * decision that stands until it resolves, and it may page.
+ * decision that stands until the matter resolves, and it may page.
  *
  * An entry lives until its op is no longer pending. If the entry was a stall, we then report once
  * that it has resolved, and remember its length. A job that recovered from a stall of half an hour
- * at some place gets an hour and a half there.
+ * at some site gets an hour and a half there.
  */
 #include "analysis/stall/stall.h"
 
@@ -31,87 +33,96 @@
 #include "say/english.h"
 
 #define S INT64_C(1000000000)
-/* Room for twice as many entries as an evaluation has verdicts, because matters take turns. */
+/* The number of entries: twice the verdicts of an evaluation, because matters take turns. */
 #define MAX_ENTRIES (2 * CW_VERDICT_LIST_MAX)
 #define WINDOW_EVERY_NS (1 * S)
 #define MESSAGES_EVERY_NS (10 * S)
 /*
- * We request windows once a second, and a loaded node sends them with the next iteration of
- * its loop.
+ * The patience with a proof while its call is awaited. We request windows once a second, and a
+ * loaded node sends them in the next iteration of its loop.
  */
 #define CALL_AWAITED_NS (1 * S)
 #define EVALUATE_EVERY_NS (1 * S)
 #define EVALUATE_SOONEST_NS (S / 10)
-/* The interval of samples. To prove a cycle we wait for samples of more of its ranks. */
+/*
+ * The interval of samples. While we try to prove a cycle, we evaluate at every sample of its ranks.
+ */
 #define SAMPLE_EVERY_NS (S / 4)
 #define UNPROVEN_FOR_NS (5 * S)
-/* An evaluation may come this much later than it should. */
+/* The maximum delay of an evaluation. After a longer gap the evidence counts as new. */
 #define READ_AGAIN_NS (10 * S)
 /*
- * A proof that blocks no rank is not visible at every evaluation, because the points to compare
- * come and go.
+ * How long a proof that blocks no rank stays open without being seen. It is not visible at every
+ * evaluation, because the points to compare come and go.
  */
 #define SILENT_FOR_NS (30 * S)
 /*
- * How many hold-ups of the leader we remember separately. When there are more, we merge the
- * two oldest.
+ * How many hold-ups of the leader we remember separately. If there are more, we merge the two
+ * oldest.
  */
 #define MAX_HOLDS 8u
 
-/* At most this many of the ranks that others wait for are remembered. */
+/* For each entry we remember at most this many of the ranks that others wait for. */
 #define MAX_WHO 8u
 
-/* Identifies a rank by facts that stay the same from snapshot to snapshot. */
+/* The identity of a rank: facts that are equal in all snapshots. */
 struct who {
 	uint64_t start_ticks;
 	int32_t rank, pid;
 };
 
-/* A time in which the leader was held up, and which ended at or before at_ns. */
+/* A time of length ns in which the leader was held up. It ended at or before at_ns. */
 struct hold {
 	int64_t at_ns, ns;
 };
 
 struct entry {
-	struct cw_verdict_key key; /* not set = free */
+	struct cw_verdict_key key; /* not set = the entry is free */
 	uint64_t comm_id;
 	uint32_t comm_instance;
-	uint32_t op_kind; /* of the op that ranks wait in; compared if there is no coll_seq */
+	/* Kind of the op that ranks wait in; we compare it if there is no coll_seq. */
+	uint32_t op_kind;
 	uint64_t coll_seq, p2p_seq;
 	int64_t since_ns;
-	int64_t seen_ns;      /* last step that concerned this entry */
-	int64_t proof_ns;     /* since when it has been a proof; 0 = it is none */
-	int64_t reading_ns;   /* since when the evidence reads the same, 0 = not read yet */
-	uint64_t reading;     /* hash of that evidence */
-	int64_t read_ns;      /* last time it was read */
-	int64_t stall_ns;     /* when it became a stall, 0 = has not */
+	int64_t seen_ns; /* time of the last step that concerned this entry */
+	/* Since when the matter has been a proof; 0 = it is none. */
+	int64_t proof_ns;
+	int64_t reading_ns;   /* since when all readings are equal; 0 = not read yet */
+	uint64_t reading;     /* hash of the evidence at the last reading */
+	int64_t read_ns;      /* time of the last reading */
+	int64_t stall_ns;     /* when the wait became a stall; 0 = not yet */
 	int64_t noticed_ns;   /* when its notice was sent; 0 = not yet */
-	int64_t confirmed_ns; /* when it became a hang, 0 = has not */
-	uint32_t confidence;  /* when it was confirmed */
+	int64_t confirmed_ns; /* when the wait became a hang; 0 = not yet */
+	uint32_t confidence;  /* confidence when the hang was confirmed */
 	int64_t windows_ns;   /* when we last requested windows */
 	/*
-	 * A fault for which no rank waits. Wrong data stays wrong, so the entry ends only with
-	 * its comm.
+	 * True for a fault that no rank waits for. Wrong data stay wrong, so the entry ends only
+	 * with its comm.
 	 */
 	bool is_silent;
-	bool is_over;            /* resolved, to be reported */
-	bool is_held;            /* a person held a culprit: nothing to learn */
-	int64_t paused_ns;       /* when a culprit was last seen held; 0 = never */
+	/* The matter has resolved, and we have not reported that yet. */
+	bool is_over;
+	/* A person held a culprit, so we do not learn from this wait. */
+	bool is_held;
+	int64_t paused_ns;       /* when we last saw a culprit held; 0 = never */
 	bool is_idle;            /* the source of work was idle for WAIT_SITES_IDLE_NS */
-	bool proposes_serving;   /* its notice proposes serving */
+	bool proposes_serving;   /* the entry's notice proposes COLLWATCH_POLICY=serving */
 	struct who who[MAX_WHO]; /* the ranks that others wait for, as of the last evaluation */
 	uint32_t n_who;
-	int64_t left_ns; /* since when no rank is seen in the call; 0 = some rank is */
+	/* Since when we see no rank in the call; 0 = some rank is in it. */
+	int64_t left_ns;
 	struct wait_site site;
-	char what[256]; /* summary of the verdict on a stall, as last seen */
+	/* Summary of the last verdict while the matter was a stall. */
+	char what[256];
 	int64_t over_after_ns;
 };
 
 struct cw_stall {
 	struct entry entries[MAX_ENTRIES];
 	int64_t now_ns;
-	int64_t held_ns;              /* held_ns of the last snapshot; -1 = there was none */
-	struct hold holds[MAX_HOLDS]; /* ascending */
+	/* held_ns of the last snapshot; -1 = there was no snapshot. */
+	int64_t held_ns;
+	struct hold holds[MAX_HOLDS]; /* in order of time */
 	unsigned n_holds;
 	struct wait_sites sites;
 	int64_t healthy_windows_ns; /* when we last requested windows while no rank was waiting */
@@ -151,7 +162,8 @@ static void note_hold(struct cw_stall *s, const struct cw_snapshot *snap)
 }
 
 /*
- * Returns since_ns, moved later so that only time in which we evaluated the job counts until now.
+ * Returns since_ns, moved later by the times in which the leader was held up. So only time in which
+ * we evaluated the job counts.
  */
 static int64_t evaluated_since(const struct cw_stall *s, int64_t since_ns)
 {
@@ -217,7 +229,10 @@ static bool is_pending(const struct cw_stall *s, const struct cw_snapshot *snap,
 	return false;
 }
 
-/* is_learnt: the wait ended because the call went on, not because its communicator is gone. */
+/*
+ * Closes an entry. is_learnt: the wait ended because the call went on. If its communicator is gone,
+ * we do not learn from the wait.
+ */
 static void close_entry(struct cw_stall *s, struct entry *e, int64_t now_ns, bool is_learnt)
 {
 	bool is_habit = is_learnt && !e->is_held;
@@ -256,8 +271,9 @@ static bool is_still_missed(const struct entry *e, const struct cw_snapshot *sna
 }
 
 /*
- * True if no rank is in the call, but a rank that others waited for has not entered it. The waiting
- * ranks are then in the next call, and their nodes report it within a second.
+ * True if the wait may go on in the next call: no rank is in the entry's call, but an awaited rank
+ * has not entered it. The waiting ranks are then in the next call, and their nodes report that
+ * within a second.
  */
 static bool may_go_on(struct entry *e, const struct cw_snapshot *snap)
 {
@@ -301,7 +317,7 @@ static void report_resolved(struct cw_stall *s, struct cw_stall_decision *ret)
 		ret->resolved_after_ns = e->over_after_ns;
 		memcpy(ret->resolved_what, e->what, sizeof(e->what));
 		*e = (struct entry){ 0 };
-		return; /* one per step; the other entries follow in later steps */
+		return; /* one per step; later steps report the other entries */
 	}
 }
 
@@ -314,8 +330,8 @@ static struct entry *find_entry(struct cw_stall *s, const struct cw_verdict_key 
 }
 
 /*
- * Returns a free entry, or the one that matters least: not a stall if possible, and seen
- * longest ago.
+ * Returns a free entry, or else the one that matters least. Entries that are no stall go first, and
+ * of several the one that we have not seen for longest.
  */
 static struct entry *take_entry(struct cw_stall *s)
 {
@@ -364,9 +380,9 @@ static bool shares_who(const struct entry *e, const struct cw_snapshot *snap,
 }
 
 /*
- * In a rooted call, a member may finish its part before all members have entered, and then waits in
- * the next call for the same rank. If it was already in the next call when we last saw this entry,
- * both are one wait.
+ * True if the wait of this entry goes on as verdict v. In a rooted call, a member may finish its
+ * part before all members have entered. It then waits in the next call for the same rank. If it was
+ * already in the next call when we last saw the entry, the two waits are one.
  */
 static bool goes_on_in(const struct cw_stall *s, const struct cw_snapshot *snap,
 		       const struct entry *e, const struct cw_verdict *v,
@@ -392,7 +408,8 @@ static void follow_wait(struct cw_stall *s, const struct cw_snapshot *snap,
 
 		if (!goes_on_in(s, snap, e, v, key))
 			continue;
-		if (new) /* opened before the other ranks were reported to be in it */
+		/* We opened `new` before the other ranks were reported to be in that call. */
+		if (new)
 			*new = (struct entry){ 0 };
 		ret->moved_from = e->key;
 		e->key = *key;
@@ -401,15 +418,18 @@ static void follow_wait(struct cw_stall *s, const struct cw_snapshot *snap,
 	}
 }
 
-/* A split that follows another split has the same key. The time distinguishes them. */
+/*
+ * True if v is about another call than the entry. A split that follows another split has the same
+ * key, and only the time distinguishes them.
+ */
 static bool is_another(const struct entry *e, const struct cw_verdict *v)
 {
 	return !e->coll_seq && v->waiting_since_ns > e->since_ns + 1 * S;
 }
 
 /*
- * Returns since when we have proof that the calls differ and that some rank waits because of it.
- * The difference may have been known before any rank waited. 0 = no such proof.
+ * Returns the time since which it is proven that the calls differ and that a rank waits because of
+ * the difference. The difference may have been known before any rank waited. 0 = no such proof.
  */
 static int64_t proven_before_ns(const struct cw_stall *s, const struct cw_snapshot *snap,
 				const struct cw_verdict *v, const struct cw_verdict_key *key)
@@ -451,13 +471,15 @@ static struct entry *entry_for(struct cw_stall *s, const struct cw_snapshot *sna
 
 /* ---- one step ---- */
 
-/* Reads the evidence. True if it has read the same for at least confirm_ns. */
+/* Reads the evidence. Returns true if it has been equal for at least confirm_ns. */
 static bool read_evidence(const struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v)
 {
 	uint64_t reading = stall_evidence_hash(snap, v);
 
-	/* If a worse matter kept us from evaluating this one for a while, we read it anew. */
+	/*
+	 * If a worse matter kept us from evaluating this one for a while, the reading starts anew.
+	 */
 	if (!e->reading_ns || e->reading != reading ||
 	    snap->now_ns - e->read_ns > READ_AGAIN_NS + snap->thresholds.confirm_ns) {
 		e->reading = reading;
@@ -476,8 +498,8 @@ static void note_proof(struct entry *e, const struct cw_snapshot *snap, bool is_
 }
 
 /*
- * If only the hashes of the calls prove a mismatch, the calls themselves are still on their way.
- * Naming the call is worth a short delay.
+ * Returns the patience with a proof. If only the hashes of the calls prove a mismatch, the calls
+ * themselves are still on their way. We wait a little longer, because then we can name the call.
  */
 static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -488,8 +510,8 @@ static int64_t proof_patience(const struct cw_snapshot *snap, const struct cw_ve
 }
 
 /*
- * Returns how long nothing has happened, counting only time in which we evaluated the job. A rank
- * that was held blocks the others only from its release on.
+ * Returns for how long nothing has happened, counting only time in which we evaluated the job. A
+ * held rank blocks the others only from its release on, so we count from the release.
  */
 static int64_t age_of(const struct cw_stall *s, const struct entry *e, const struct patience *p)
 {
@@ -522,13 +544,19 @@ static void notice(struct cw_stall *s, struct entry *e, const struct patience *p
 	s->sites.has_proposed |= p->proposes_serving;
 }
 
-/* A notice is never more confident than the page that may follow it. */
+/*
+ * Returns the confidence of the matter. A notice is never more confident than the page that may
+ * follow it.
+ */
 static enum cw_confidence confidence_of(const struct cw_verdict *v, const struct patience *p)
 {
 	return is_proof(v, p) || v->confidence < p->confidence ? v->confidence : p->confidence;
 }
 
-/* Updates the entry from the verdict and returns its phase. *p is the patience that applies. */
+/*
+ * Updates the entry from the verdict and returns its phase. *p becomes the patience with the
+ * verdict.
+ */
 static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snapshot *snap,
 		      const struct cw_verdict *v, struct patience *p)
 {
@@ -552,7 +580,8 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 	if (waited >= p->stall_ns && v->waiting_since_ns && !e->stall_ns)
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
-		return CW_STALL_HANG; /* until it resolves, whatever else is learned */
+		/* A hang stays one until it resolves, whatever we learn later. */
+		return CW_STALL_HANG;
 	if (e->proof_ns &&
 	    snap->now_ns - evaluated_since(s, e->proof_ns) >= proof_patience(snap, v)) {
 		confirm(e, snap, v->confidence);
@@ -579,9 +608,9 @@ static bool wants_windows(int64_t *last_ns, const struct cw_snapshot *snap,
 }
 
 /*
- * While no rank waits for long: if histories differ, we request windows at once. If only the
- * message counts are uneven, we do so every MESSAGES_EVERY_NS, because every pipeline has uneven
- * counts now and then.
+ * True if we request windows while no rank has waited for long. If histories differ, we request
+ * them at once. If only the numbers of messages are uneven, we request them every
+ * MESSAGES_EVERY_NS, because every pipeline has uneven numbers now and then.
  */
 static bool wants_quiet_windows(struct cw_stall *s, const struct cw_snapshot *snap,
 				const struct cw_verdict *v)
@@ -600,9 +629,9 @@ static void sooner(int64_t *next_ns, int64_t since_ns, int64_t after_ns, int64_t
 }
 
 /*
- * True if a cycle exists and may become a proof with the next digest of each of its nodes. We want
- * to see that when the last digest arrives, not up to a second later. We stop after
- * UNPROVEN_FOR_NS: a node that has not reported by then is unlikely to.
+ * True if the next digests may prove a cycle. Then we evaluate as soon as the last digest has
+ * arrived, not up to a second later. We stop after UNPROVEN_FOR_NS: a node that has not reported by
+ * then is unlikely to report soon.
  */
 static bool awaits_proof(const struct entry *e, const struct cw_snapshot *snap,
 			 const struct cw_verdict *v)
@@ -646,7 +675,9 @@ static void say_why(const struct entry *e, const struct cw_snapshot *snap,
 		e->reading_ns ? ", read again" : "", p->name, e->confirmed_ns ? ", confirmed" : "");
 }
 
-/* p: patience for this verdict. is_page: the time to page has come. */
+/*
+ * Returns whether the job hangs. p: patience with this verdict. is_page: the time to page has come.
+ */
 static enum cw_hang hang_of(const struct cw_verdict *v, const struct patience *p, bool is_page)
 {
 	if (cw_verdict_is_silent(v))
@@ -691,7 +722,10 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	ret->hang = hang_of(v, &p, e->confirmed_ns != 0);
 	ret->next_ns = next_evaluation(s, e, snap, v, &p);
 	if (ret->phase == CW_STALL_QUIET) {
-		/* In a busy job some rank waits for a moment at nearly every evaluation. */
+		/*
+		 * We do not always request windows: in a busy job some rank waits for a moment at
+		 * nearly every evaluation.
+		 */
 		ret->want_windows = wants_quiet_windows(s, snap, v);
 		return;
 	}
@@ -701,9 +735,9 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 }
 
 /*
- * True if a worse matter already has this key. The key of a send contains only its number in its
- * pair, and two pairs of a communicator may both be at send 233. Their entries would restart each
- * other in turn.
+ * True if a worse matter of this evaluation has the same key. The key of a send contains only the
+ * number of the send in its pair, and two pairs of a communicator may both be at send 233. Two
+ * matters with one entry would restart each other in turn.
  */
 static bool is_about_the_same(const struct cw_verdict_key *keys, uint32_t i)
 {

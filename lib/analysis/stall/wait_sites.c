@@ -40,7 +40,10 @@ const struct wait_site *wait_sites_find(const struct wait_sites *s, const struct
 	return NULL;
 }
 
-/* Returns the site that equals `like`, or a new one in a free or the oldest place. */
+/*
+ * Returns the site that equals `like`. If there is none, makes one in a free slot, or in the slot
+ * of the site with the oldest wait.
+ */
 static struct wait_site *meet(struct wait_sites *s, const struct wait_site *like, int64_t now_ns)
 {
 	struct wait_site *best = &s->v[0];

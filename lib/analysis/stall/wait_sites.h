@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The waits that a job has survived: at each site of its program, the longest wait that resolved by
- * itself. A site is a kind of call on a communicator, issued from the same lines if these are
- * known. A job that evaluates for forty minutes every hour has shown that this is normal.
+ * The waits that a job has survived. For each site of its program we remember the longest wait that
+ * resolved by itself. A site is a kind of call on a communicator. If call stacks are known, a site
+ * also has the lines from which the program made the call. A job that evaluates for forty minutes
+ * every hour has shown that such a wait is normal.
  *
- * A job may also wait at one site again and again until its source of work has some. A server that
- * waits for requests looks like this.
+ * A job may also wait at one site again and again until its source of work has work. A server that
+ * waits for requests behaves in this way.
  *
- * The caller decides which waits are not learnt: those of held ranks, and those that ended with the
- * communicator. Not thread-safe; never blocks.
+ * The caller decides from which waits we do not learn: waits of held ranks, and waits that ended
+ * with the communicator. Not thread-safe; never blocks.
  */
 #pragma once
 
@@ -18,34 +19,36 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* When all places are taken, the site that was not met for longest is forgotten. */
+/* The number of sites. A new site replaces the site whose last wait is oldest. */
 #define WAIT_SITES_MAX 64u
 /*
- * Longer waits are learnt as this long. A job that once stood still overnight does not get three
- * nights the next time.
+ * We remember a longer wait as this long. Otherwise a job that once stood still overnight would get
+ * three nights the next time.
  */
 #define WAIT_SITES_LONGEST_NS (INT64_C(4) * 3600 * 1000000000)
-/* A source of work that was idle this long, this many times at one site, is normally idle. */
+/*
+ * A source of work is normally idle at a site if it was idle there for this long, this many times.
+ */
 #define WAIT_SITES_IDLE_NS (INT64_C(60) * 1000000000)
 #define WAIT_SITES_IDLE_MIN 3u
 
 struct wait_site {
 	uint64_t comm_id, lines; /* lines: hash of the call stack; 0 = not known */
 	uint32_t kind;           /* enum cw_op_kind */
-	uint32_t notices;        /* notices on waits here for a source of work */
-	uint32_t idle;           /* waits here that lasted until an idle source had work */
+	uint32_t notices;        /* number of notices at this site about a source of work */
+	uint32_t idle; /* number of waits at this site that lasted until an idle source had work */
 	int64_t longest_ns;
-	int64_t met_ns; /* 0 = free */
+	int64_t met_ns; /* time of the last wait at this site; 0 = free */
 };
 
 struct wait_sites {
 	struct wait_site v[WAIT_SITES_MAX];
-	bool has_proposed; /* a notice has proposed the serving policy; said only once */
+	bool has_proposed; /* a notice has proposed the serving policy; we propose it only once */
 };
 
-/* Returns the site of the verdict's call. Only the fields that identify it are filled in. */
+/* Returns the site of the verdict's call, with only the fields that identify the site. */
 struct wait_site wait_site_of(const struct cw_snapshot *snap, const struct cw_verdict *v);
-/* Returns the site that equals `like`, or NULL if it was never met. */
+/* Returns the site that equals `like`; NULL = the job has not waited there. */
 const struct wait_site *wait_sites_find(const struct wait_sites *s, const struct wait_site *like);
 void wait_sites_learn(struct wait_sites *s, const struct wait_site *like, int64_t ns,
 		      int64_t now_ns);
