@@ -34,7 +34,7 @@ struct patience {
 	 * proposes_serving: the job looks like a server, and no notice has said so yet.
 	 */
 	bool gives_work, proposes_serving;
-	/* A person holds a culprit, and we learn nothing from the length of the wait. */
+	/* A culprit is held, or its node is lost. We learn nothing from the length of the wait. */
 	bool is_held;
 	bool is_pause; /* ages of later evaluations count from the end of this hold */
 };

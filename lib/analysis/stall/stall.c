@@ -102,7 +102,7 @@ struct entry {
 	bool is_silent;
 	/* The matter has resolved, and we have not reported that yet. */
 	bool is_over;
-	/* A person held a culprit, so we do not learn from this wait. */
+	/* A culprit was held, or its node lost. We learn nothing from the wait. */
 	bool is_held;
 	int64_t paused_ns;       /* when we last saw a culprit held; 0 = never */
 	bool is_idle;            /* the source of work was idle for WAIT_SITES_IDLE_NS */

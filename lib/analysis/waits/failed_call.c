@@ -11,10 +11,10 @@ static bool is_making(unsigned kind)
 }
 
 /*
- * A failed call of the member keeps a gate shut in one of two ways. Either the member left its
- * communicator before that existed: then the call that makes the communicator has failed, unless
- * the member gave the communicator up without an error. Or all members have to make the gate's host
- * call, and the member's newest call is of this kind and has failed.
+ * A failed call of a member keeps a gate shut in one of two cases. First, the member left its
+ * communicator before the communicator existed. Then the call that makes the communicator has
+ * failed, unless the member gave the communicator up without an error. Second, all members have to
+ * make the gate's host call, and the member's newest call is of this kind and has failed.
  */
 bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uint32_t member,
 		    struct failed_call *ret)
@@ -37,7 +37,10 @@ bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uin
 			ret->result = op->result;
 			ret->ns = op->return_ns;
 		} else if (m->last) {
-			/* The newest call destroys or aborts the comm: it follows the failure. */
+			/*
+			 * The newest call destroys or aborts the comm, so it came after the
+			 * failure.
+			 */
 			ret->ns = m->last->enter_ns;
 		}
 		return m->state == CW_COMM_FAILED ||
@@ -45,8 +48,8 @@ bool failed_call_at(const struct cw_snapshot *snap, const struct gate *gate, uin
 	}
 	/*
 	 * We compare with the call of the rank that has waited longest. If this member's failed
-	 * call is older, the same call may have failed on all members, whose programs went on. The
-	 * others then wait in a later call.
+	 * call is older, the same call may have failed on all members. Their programs then went on,
+	 * and the other members wait in a later call.
 	 */
 	if (gate->kind != GATE_HOST || !op || op->kind != gate->op_kind ||
 	    !position_has_failed(op) || (gate->op && op->op_index < gate->op->op_index))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We build the graph comm by comm. position.h gives the place of each member, and each member that
- * waits gives a gate. We sort the waiters by coll_seq and the late members by their progress. So
- * one pass over both lists gives each gate only the late members that the gate below does not have.
- * At the end we turn the lists from gates to ranks around and search for cycles.
+ * We build the graph comm by comm. position.h gives the position of each member, and each member
+ * that waits gives a gate. We sort the waiters by coll_seq and the late members by their progress.
+ * One pass over both lists then gives each gate only the late members that the gate below lacks. At
+ * the end we invert the lists from gates to ranks, and search for cycles.
  *
  * If we only guess that a member waits, it makes no gate unless another member is certainly
- * missing. This file makes the gates of collectives; waitgraph_p2p.c and waitgraph_host.c make the
- * others.
+ * missing. This file makes the gates of collectives. waitgraph_p2p.c and waitgraph_host.c make the
+ * other gates.
  */
 #include "analysis/waits/waitgraph.h"
 
@@ -63,7 +63,10 @@ void builder_note_waiter(struct builder *b, struct gate *gate, uint32_t member)
 	if (is_older) {
 		gate->since_ns = since;
 		gate->oldest = rank;
-		/* A lost call has no kind, so the gate keeps the call of another member. */
+		/*
+		 * A call that the record has lost has no kind, so the gate keeps the call of
+		 * another member.
+		 */
 		if (!gate->op || !p->op || !position_is_lost(p->op))
 			gate->op = p->op;
 	}
@@ -117,8 +120,8 @@ static uint32_t collect_waiters(struct builder *b)
 }
 
 /*
- * Collects the visible members that have not come as far as `seq`, sorted by their progress, the
- * least first. Returns their number.
+ * Collects the visible members whose progress is less than `seq`, sorted by progress in ascending
+ * order. Returns their number.
  */
 static uint32_t collect_late(struct builder *b, uint64_t seq)
 {
@@ -139,7 +142,7 @@ static uint32_t collect_late(struct builder *b, uint64_t seq)
 	return n;
 }
 
-/* True for an op in which each member exchanges data with the root alone, past no other member. */
+/* True for an op in which each member exchanges data directly with the root. */
 static bool is_pairwise(unsigned kind)
 {
 	return kind == CW_OP_SCATTER || kind == CW_OP_GATHER;
@@ -147,9 +150,8 @@ static bool is_pairwise(unsigned kind)
 
 /*
  * Returns the root if the member waits for the root alone. Returns the comm's size if the member
- * may wait for any member that has not come. In a reduce the data pass through the other members on
- * their way to the root. A member that waits in a reduce without the root may thus wait for members
- * before it.
+ * may wait for any member that has not come. In a reduce the data pass through other members on
+ * their way to the root. So a member that is not the root may wait for the members before it.
  */
 static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 			       const struct cw_op *op)
@@ -162,7 +164,7 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 	if (op->root < 0 || (uint32_t)op->root >= b->c->nranks || (uint32_t)op->root == w->member)
 		return b->c->nranks;
 	/*
-	 * Once the root has come, the member may wait for any late member on the way of the data:
+	 * Once the root has come, the member may wait for any late member on the way of the data.
 	 * NCCL runs a broadcast along a ring, and a root's sends in batches. If the root has
 	 * completed all its sends, the data have arrived.
 	 */
@@ -177,8 +179,8 @@ static uint32_t waits_for_root(const struct builder *b, const struct waiter *w,
 }
 
 /*
- * Returns the lost call as another member's record has it, because that record knows the kind of
- * the call; returns the lost call itself if no record has it.
+ * Finds a lost call in the records of other members, because such a record knows the kind of the
+ * call. Returns the lost call itself if no record has it.
  */
 static const struct cw_op *call_of(const struct builder *b, const struct cw_op *op)
 {
@@ -232,8 +234,8 @@ static int add_root_gate(struct builder *b, const struct waiter *w, uint32_t roo
 }
 
 /*
- * Adds the gate of a collective. Its missing members begin at late[*from]: the members before them
- * are missing at the gate `lower` already.
+ * Adds the gate of a collective. Its missing members begin at late[*from]. The late members before
+ * that are already missing at the gate `lower`.
  */
 static int add_common_gate(struct builder *b, const struct waiter *w, const struct cw_op *call,
 			   uint32_t n_late, uint32_t *from, uint32_t lower)
@@ -260,8 +262,8 @@ static int add_common_gate(struct builder *b, const struct waiter *w, const stru
 }
 
 /*
- * Makes the gates of the comm's collectives from its waiters in order of coll_seq. Waiters for the
- * same root share a gate, and so do waiters for all members in the same call.
+ * Makes the gates of the comm's collectives from the sorted waiters. Waiters for the same root in
+ * one call share a gate. Waiters for all members in one call share a gate, too.
  */
 static int add_collectives(struct builder *b)
 {
@@ -286,7 +288,10 @@ static int add_collectives(struct builder *b)
 		}
 		root = waits_for_root(b, w, call);
 
-		/* A guessed waiter makes no gate unless another member is certainly missing. */
+		/*
+		 * A waiter that we only guess makes no gate unless another member is certainly
+		 * missing.
+		 */
 		if ((p->flags & POS_GUESSED) && !(n_late && b->late[0].arrived < w->seq))
 			continue;
 		if (root < b->c->nranks) {
@@ -313,8 +318,8 @@ static int add_collectives(struct builder *b)
 /* ---- ops without progress writes ---- */
 
 /*
- * Notes which members may be inside an op without progress writes, because no member is known to
- * have completed it: if one member has completed a collective, it holds up no other.
+ * Notes the members that may be inside an op without progress writes. If any member is known to
+ * have completed that op, no member is noted: such an op blocks no member.
  */
 static void note_unobserved(struct builder *b)
 {
@@ -327,7 +332,7 @@ static void note_unobserved(struct builder *b)
 			furthest = b->c->members[m].coll_completed;
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		const struct position *p = &b->positions[m];
-		/* If the member has not reached `op`, only ops before it are unobserved. */
+		/* If the device has not reached `op`, only ops before it are unobserved. */
 		bool behind = p->flags & POS_BEHIND;
 
 		if (!(p->flags & POS_UNOBSERVED) ||
@@ -339,8 +344,8 @@ static void note_unobserved(struct builder *b)
 }
 
 /*
- * Notes the op that is enqueued but that the member's device has not reached. A rank keeps the
- * oldest of all comms.
+ * Notes the op that is enqueued but that the member's device has not reached. If a rank has such
+ * ops in several comms, we keep the oldest.
  */
 static void note_behind(struct builder *b, uint32_t member)
 {
@@ -357,7 +362,7 @@ static void note_behind(struct builder *b, uint32_t member)
 	b->g->behind_comm[rank] = b->comm;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole graph ---- */
 
 static int add_comm(struct builder *b, uint32_t comm)
 {
@@ -368,7 +373,7 @@ static int add_comm(struct builder *b, uint32_t comm)
 	b->c = &b->snap->comms[comm];
 	b->n_unseen = b->n_unobserved = 0;
 	if (b->c->nranks < 2)
-		return 0; /* the only member waits for no other */
+		return 0; /* a single member waits for no other */
 	for (uint32_t m = 0; m < b->c->nranks; m++) {
 		b->positions[m] = position_of(b->snap, &b->c->members[m]);
 		if (!(b->positions[m].flags & (POS_SEEN | POS_DEAD)))
@@ -387,7 +392,7 @@ static int add_comm(struct builder *b, uint32_t comm)
 	return r < 0 ? r : waitgraph_add_host(b);
 }
 
-/* Gives every gate its list of waiters, in the order in which we noted them. */
+/* Gives every gate its list of waiters, in the order in which we noted the waits. */
 static int fill_waiters(struct builder *b)
 {
 	struct waitgraph *g = b->g;
@@ -414,7 +419,7 @@ static uint32_t list_of(const struct gate *gate, enum gate_list which, const uin
 	return which == LIST_WAITERS ? gate->n_waiters : gate->n_missing;
 }
 
-/* Lists the gates of each rank: rank r's are list[start[r]] … list[start[r + 1] - 1]. */
+/* Lists the gates of each rank: the gates of rank r are list[start[r]] … list[start[r + 1] - 1]. */
 static int invert(const struct waitgraph *g, struct cw_arena *a, enum gate_list which,
 		  uint32_t **ret_start, uint32_t **ret_list)
 {
@@ -424,7 +429,10 @@ static int invert(const struct waitgraph *g, struct cw_arena *a, enum gate_list 
 
 	if (!start)
 		return -ENOMEM;
-	/* We count two places up, so that the filling below leaves start[] as promised. */
+	/*
+	 * We count into start[r + 2]. The loop that fills the list then advances start[r + 1] to
+	 * its end.
+	 */
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		n = list_of(&g->gates[i], which, &ranks);
 		for (uint32_t k = 0; k < n; k++)
@@ -459,7 +467,7 @@ static int builder_init(struct builder *b)
 	b->waiters = cw_arena_new_array(b->arena, struct waiter, largest);
 	b->late = cw_arena_new_array(b->arena, struct late, largest);
 	b->unseen_at = cw_arena_new_array(b->arena, uint32_t, largest);
-	/* A member waits at one gate at most. */
+	/* A member waits at no more than one gate. */
 	b->entries = cw_arena_new_array(b->arena, struct entry, members);
 	b->by_label = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);
 	b->g->unobserved = cw_arena_new_array(b->arena, uint32_t, b->snap->n_ranks);

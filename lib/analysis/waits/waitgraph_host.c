@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls in which the host itself waits until all members have come: the call that makes a comm,
- * split, finalize, window registration. They have no coll_seq. So a member has come if it is in the
- * same kind of call now, or if that was its last call. A member whose call returned an error has
- * not come, and will not come unless its program repeats the call.
+ * split, finalize, window registration. These calls have no coll_seq. So a member has come if it is
+ * in a call of the same kind now, or if its last call was of that kind. A member whose call
+ * returned an error has not come. It will not come unless its program repeats the call.
  */
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 
 /*
  * True for calls that all members must make. Only some members call shrink and grow, and any member
- * may call abort and revoke: we do not know which others should come. A group's end waits in the
- * ops of the group.
+ * may call abort and revoke, so for these we do not know which members should come. The end of a
+ * group waits in the ops of the group.
  */
 static bool all_members_must_come(unsigned kind)
 {
@@ -28,8 +28,8 @@ static bool waits_on_host(const struct position *p, unsigned kind)
 }
 
 /*
- * Lists the visible members that have not made the gate's call. A member has also come to the end
- * of the comm if it left the comm or is finalizing it.
+ * Lists the visible members that have not made the gate's call. If the call ends the comm, a member
+ * that left the comm, or is finalizing it, has also come.
  */
 static int list_missing(struct builder *b, struct gate *gate)
 {
@@ -87,7 +87,7 @@ static int add_calls(struct builder *b)
 
 /*
  * True if the comm spans the whole job and the comm rank of each visible member is its label. A
- * member without a report is then the rank with that label.
+ * member that no node reports is then the rank with that label.
  */
 static bool is_numbered_like_job(const struct builder *b)
 {
@@ -105,15 +105,15 @@ static bool is_numbered_like_job(const struct builder *b)
 }
 
 /*
- * Adds all ranks of the job that are not in the comm to the missing ranks, if exactly as many
- * members are not visible: these ranks must be the members.
+ * Adds to the missing ranks all ranks of the job that are not in the comm, if their number equals
+ * the number of invisible members. These ranks must then be the invisible members.
  */
 static int list_all_others(struct builder *b, struct gate *gate)
 {
 	uint32_t expected = b->snap->ranks_expected, n = 0;
 	bool *inside;
 
-	/* A rank that we know nothing about may be a member. */
+	/* A rank that we have not seen at all may be a member. */
 	if (expected && expected != b->snap->n_ranks)
 		return 0;
 	inside = cw_arena_new_array(b->arena, bool, b->snap->n_ranks);
@@ -153,7 +153,9 @@ static int find_makings(struct builder *b)
 	return 0;
 }
 
-/* Lists the members that have not entered the call that makes the comm, if we can name them. */
+/*
+ * Lists the members that have not entered the call that makes the comm, if we know which they are.
+ */
 static int list_absent(struct builder *b, struct gate *gate)
 {
 	bool by_label = is_numbered_like_job(b);
@@ -172,8 +174,8 @@ static int list_absent(struct builder *b, struct gate *gate)
 		if (p->flags & POS_UNMADE) {
 			/*
 			 * The member left this call. If it makes another comm now, its program
-			 * repeats the initialisation, and the others may do so, too. Then the
-			 * member is neither inside nor to blame.
+			 * repeats the initialisation, and the other members may do so too. Then the
+			 * member is neither inside the call nor to blame.
 			 */
 			if (!b->is_making && find_makings(b) < 0)
 				return -ENOMEM;
@@ -194,7 +196,10 @@ static int list_absent(struct builder *b, struct gate *gate)
 		}
 	}
 	gate->n_missing = gate->n_missing_all = n;
-	/* `by_label` lacks ranks with labels from n_ranks, so an unseen label may be visible. */
+	/*
+	 * `by_label` has only labels below n_ranks, so a member with a higher label may be visible
+	 * although its label looks unseen.
+	 */
 	for (uint32_t i = 0; i < b->snap->n_ranks && n_unseen && !has_high_label; i++)
 		has_high_label = b->snap->ranks[i].rank >= 0 &&
 				 (uint32_t)b->snap->ranks[i].rank >= b->snap->n_ranks;
@@ -236,13 +241,14 @@ uint32_t waitgraph_crossed_makings(const struct cw_snapshot *snap, const struct 
 {
 	uint32_t n = 0;
 
-	/* A rank that we know nothing about may come to any. */
+	/* A rank that we have not seen at all may come to any gate. */
 	if (snap->n_ranks < 2 || snap->ranks_expected != snap->n_ranks)
 		return 0;
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		const struct gate *gate = &g->gates[i];
 
-		if (!gate->n_unseen && !gate->n_missing_all) /* all are inside, so it may end */
+		/* All members are inside, so the call may end. */
+		if (!gate->n_unseen && !gate->n_missing_all)
 			return 0;
 		n += gate->kind == GATE_INIT;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives wait for their counterparts, which we find by counting: the n-th send from a
+ * Sends and receives wait for their counterparts, which we find by counting. The n-th send from a
  * to b meets the n-th receive that b posts for a, whatever other ops the two post in between. NCCL
  * matches messages in FIFO order per source and destination.
  *
  * A counterpart cannot start while its peer waits in an earlier op. The peer then counts as
- * missing, too, and the gate of the earlier op gives the reason. So a ring of blocking sends
- * becomes a cycle although every send has its receive.
+ * missing, and the gate of the earlier op gives the reason. So a ring of blocking sends becomes a
+ * cycle, although every send has its receive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +14,14 @@
 #include "analysis/align/messages.h"
 #include "analysis/waits/waitgraph_builder.h"
 
-/* BEHIND: posted, but probably after an op in which the peer waits. */
+/*
+ * BEHIND: the peer has posted the counterpart, but probably behind an op in which the peer waits.
+ */
 enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 
 /*
- * Returns the n-th op of `kind` to or from `peer`; NULL = it is not among the member's known ops.
+ * Returns the n-th op of `kind` to or from `peer`. NULL = the op is not among the member's known
+ * ops.
  */
 static const struct cw_op *find_op(const struct cw_snap_member *m, unsigned kind, uint32_t peer,
 				   uint64_t n)
@@ -57,7 +60,10 @@ bool waitgraph_same_launch(const struct cw_op *a, const struct cw_op *b)
 					      a->group_id && a->group_id == b->group_id);
 }
 
-/* True if the counters show that the device has completed the op. We read them after the window. */
+/*
+ * True if the member's counters show that its device has completed the op. The daemon reads the
+ * counters after the window, so they may be newer than the op in the window.
+ */
 static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 {
 	if (!(m->known & CW_KNOWN_COMPLETED) || op->op_index > m->op_index)
@@ -67,9 +73,9 @@ static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 }
 
 /*
- * Decides whether the counterpart of member `me`'s n-th send (or receive) to (from) `peer` is
- * there: the peer has posted it, and the peer's device has reached it or is not known to be held up
- * before.
+ * Finds out whether the counterpart of member `me`'s n-th send to `peer`, or receive from it, is
+ * there. It is there if the peer has posted it and the peer's device has reached it. It also is if
+ * we do not know that anything blocks the device before it.
  */
 static enum counterpart find_counterpart(const struct builder *b, uint32_t me, unsigned kind,
 					 uint32_t peer, uint64_t n)
@@ -97,16 +103,20 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 		return NOT_VISIBLE;
 	if (flags & POS_DEAD)
 		return op && op->progress == CW_PROGRESS_COMPLETED ? THERE : MISSING;
-	/* The peer's node is silent, so only a completed op proves that the half is there. */
+	/*
+	 * The peer's node is silent, so only a completed op proves that the counterpart is there.
+	 */
 	if (flags & POS_STALE)
 		return op && (op->progress == CW_PROGRESS_COMPLETED || has_passed(m, op)) ? THERE
 											  : MISSING;
 	if (!op) {
 		/*
-		 * The peer has posted it, but the window does not show it. It is most likely
-		 * behind the pending op if it is among the ops posted since, and the peer waits
-		 * in the pending op or its device has not reached that. Else the two halves would
-		 * have met. It is not behind a later op of its own direction: these keep order.
+		 * The peer has posted the counterpart, but the window does not show it. It is most
+		 * likely behind the pending op in two cases: the peer waits in the pending op, or
+		 * its device has not reached that op. In both cases the counterpart must be among
+		 * the ops posted since the pending one. If it were in front, the two halves would
+		 * have met. A later op of its own direction cannot block it, because ops of one
+		 * direction keep their order.
 		 */
 		bool is_unreached = (m->known & CW_KNOWN_REACHED) && pending &&
 				    pending->progress == CW_PROGRESS_ENQUEUED &&
@@ -123,14 +133,15 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 	    has_passed(m, op))
 		return THERE;
 	/*
-	 * The counters, which we read after the window, may show that the op's launch has started.
+	 * The daemon reads the counters after the window, so they may show that the op's launch has
+	 * started.
 	 */
 	if (pending && pending->progress == CW_PROGRESS_REACHED &&
 	    waitgraph_same_launch(pending, op))
 		return THERE;
 	if (op->progress == CW_PROGRESS_ENQUEUED && (op->flags & CW_OPF_RETURNED))
 		return MISSING;
-	/* Without progress writes, an older op that has not returned holds this one up. */
+	/* Without progress writes, an older op that has not returned blocks this op. */
 	return pending && pending->op_index < op->op_index && !waitgraph_same_launch(pending, op)
 		       ? MISSING
 		       : THERE;
@@ -141,7 +152,7 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 {
 	uint32_t peer = (uint32_t)op->peer;
 
-	/* Any peer's send would do. We know only that no peer has sent yet. */
+	/* A send of any peer would do. We only know that no peer has sent yet. */
 	if (op->peer == CW_PEER_NONE)
 		gate->n_unseen++;
 	if (op->peer < 0 || peer >= b->c->nranks || peer == me)
@@ -154,7 +165,7 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 			gate->n_unseen++;
 		b->unseen_at[peer] = b->g->n_gates;
 		return;
-	case BEHIND: /* we infer this, so it is no proof */
+	case BEHIND: /* we only infer that the counterpart is behind, so it is no proof */
 		gate->n_soft++;
 		break;
 	case MISSING:
@@ -170,7 +181,7 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the first known op with that number or a later one; NULL = none. */
+/* Returns the first known op with the number op_index or a later one; NULL = none. */
 static const struct cw_op *first_op_from(const struct cw_snap_member *m, uint64_t op_index)
 {
 	uint32_t lo = 0, hi = m->n_window;
@@ -190,8 +201,8 @@ static const struct cw_op *first_op_from(const struct cw_snap_member *m, uint64_
 
 /*
  * Notes the counterparts of `pending` and of the ops launched together with it. `pending` is the
- * oldest of these, and the others follow it in the comm's order. If we do not know some of them, a
- * further peer may be missing, and we count one that is not visible.
+ * oldest of these ops, and the others follow it in the comm's order. If some of these ops are
+ * unknown, a further peer may be missing. We then count one member as not visible.
  */
 static void note_launch(struct builder *b, struct gate *gate, uint32_t me,
 			const struct cw_op *pending)

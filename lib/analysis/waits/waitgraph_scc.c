@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Searches in the wait-for graph: cycles (Tarjan's algorithm without recursion) and what lies
- * upstream.
+ * Searches in the wait-for graph: for cycles (Tarjan's algorithm without recursion), and for the
+ * nodes upstream of given nodes.
  */
 #include "analysis/waits/waitgraph_scc.h"
 
@@ -29,7 +29,7 @@ uint32_t waitgraph_successor(const struct waitgraph *g, uint32_t node, uint32_t 
 struct tarjan {
 	struct waitgraph *g;
 	uint32_t *index;  /* order of discovery, from 1; 0 = not discovered */
-	uint32_t *low;    /* lowest index known to be reachable */
+	uint32_t *low;    /* lowest index that the node is known to reach */
 	uint32_t *open;   /* stack of discovered nodes whose component is not complete */
 	uint32_t *path;   /* stack of the nodes from the start to the current one */
 	uint32_t *cursor; /* per node: the successor to follow next */
@@ -45,7 +45,7 @@ static void enter_node(struct tarjan *t, uint32_t node)
 
 /*
  * Follows all paths from `start`, and completes the components of all nodes that it discovers. A
- * node is the root of its component if it reaches no older open node.
+ * node is the root of its component if it reaches no older node that is still open.
  */
 static void visit_from(struct tarjan *t, uint32_t start)
 {
@@ -116,7 +116,7 @@ int upstream_init(const struct waitgraph *g, struct cw_arena *a, struct upstream
 	return 0;
 }
 
-/* Adds a node to the search unless the search has it already. */
+/* Adds a node to the search, unless the search has already found it. */
 static void found(struct upstream *u, uint32_t node, uint32_t next, uint32_t hops)
 {
 	if (u->hops[node] != CW_SNAP_NONE)

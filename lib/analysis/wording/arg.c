@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
-/* A daemon's text on a death or stop is shorter, but a text from a peer may be longer. */
+/*
+ * A daemon's text about a death or stop is shorter than this limit, but a peer may send a longer
+ * text.
+ */
 #define TEXT_BYTES 160
 
 static const char *kept(const struct diagnosis *diag, const char *text)
@@ -84,7 +87,7 @@ struct cw_arg arg_comm(const struct diagnosis *diag, uint32_t comm)
 	};
 }
 
-/* Returns the rank number of this peer, or -1 if it is not visible. */
+/* Returns the rank number of the comm's member `peer`; -1 if the member is not visible. */
 static int32_t label_of_peer(const struct cw_snapshot *snap, uint32_t comm, int32_t peer)
 {
 	const struct cw_snap_comm *c = comm < snap->n_comms ? &snap->comms[comm] : NULL;

@@ -6,10 +6,13 @@
 #include "analysis/align/position.h"
 #include "analysis/wording/arg.h"
 
-/* We do not report the milliseconds between two samples of a process. */
+/*
+ * Shorter times are reported as less than this. They are only the time between two samples of a
+ * process.
+ */
 #define JUST_NOW_NS INT64_C(1000000000)
 
-/* With more culprits than this, the cause is not a wrong colour given by one rank. */
+/* With more culprits than this, the cause is not a wrong colour that one rank passed to a split. */
 #define COLOURS_MAX 8
 
 static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint32_t rank)
@@ -22,7 +25,7 @@ static const struct cw_snap_member *member_at(const struct diagnosis *diag, uint
 	return m == CW_SNAP_NONE ? NULL : &diag->s->snap->comms[diag->v->comm].members[m];
 }
 
-/* For dead ranks the sentence says where they were instead. */
+/* True if the rank's process has ended. The sentence about a dead rank says where it was. */
 static bool is_dead(const struct diagnosis *diag, uint32_t rank)
 {
 	return cw_liveness_is_dead(diag->s->snap->ranks[rank].liveness);
@@ -59,7 +62,9 @@ static bool is_behind_on_device(const struct diagnosis *diag, const struct cw_sn
 	       m->coll_completed < diag->v->coll_seq;
 }
 
-/* "; its last call on tp, all_reduce #41, returned 12 s ago", or "…, all_reduce, failed 12 s ago"
+/*
+ * Says "; its last call on tp, all_reduce #41, returned 12 s ago" or "; its last call on tp,
+ * all_reduce, failed 12 s ago".
  */
 static void say_last_call(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
@@ -71,14 +76,14 @@ static void say_last_call(const struct diagnosis *diag, uint32_t rank, struct cw
 	comm = arg_comm(diag, diag->v->comm);
 	call = arg_call(diag, diag->v->comm, m->last);
 	if (position_has_failed(m->last)) {
-		/* NCCL did not accept the call: it has no number, and no device runs it. */
+		/* NCCL did not accept the call, so it has no number and no device runs it. */
 		cw_say(clause, last_call_failed, comm, arg_kind(m->last->kind),
 		       arg_since(diag, m->last->return_ns));
 	} else if (m->last->flags & CW_OPF_RETURNED) {
 		cw_say(clause, last_call_returned, comm, call, arg_since(diag, m->last->return_ns));
 		/*
-		 * Without this, the sentence would read as if the rank had done the call that the
-		 * others wait in.
+		 * Without the device's progress, the sentence would read as if the rank had
+		 * completed the call that the others wait in.
 		 */
 		if (m->last->coll_seq >= diag->v->coll_seq && is_behind_on_device(diag, m))
 			cw_say(clause, device_had_only_done, arg_count(m->coll_completed));
@@ -89,7 +94,10 @@ static void say_last_call(const struct diagnosis *diag, uint32_t rank, struct cw
 	}
 }
 
-/* "ncclCommInitRank failed 12 s ago with ncclSystemError (…)", or "… had failed …" */
+/*
+ * Says "ncclCommInitRank failed 12 s ago with ncclSystemError (…)". If is_past is true, says "… had
+ * failed …".
+ */
 static void say_failed_call(const struct diagnosis *diag, uint32_t rank, bool is_past,
 			    struct cw_clause *clause)
 {
@@ -113,8 +121,8 @@ static void say_failed_call(const struct diagnosis *diag, uint32_t rank, bool is
 }
 
 /*
- * True if other ranks share the process. Then we know facts about the process, but not which of its
- * ranks they concern.
+ * True if other ranks share the process. Then we do not know which of these ranks the facts about
+ * the process concern.
  */
 static bool is_one_of_several(const struct cw_snapshot *snap, uint32_t rank)
 {
@@ -145,7 +153,10 @@ static void say_host_activity(const struct diagnosis *diag, uint32_t rank, struc
 		cw_say(&activity, called_nccl, since);
 	else if (*by)
 		cw_say(&activity, worked, since);
-	else /* we count from the first sample: when it last worked is not known */
+	/*
+	 * We only know the time since the first sample, so the rank may have been idle for longer.
+	 */
+	else
 		cw_say(&activity, has_not_worked, since);
 	if (is_one_of_several(diag->s->snap, rank))
 		cw_say(clause, its_process, arg_clause(&activity));
@@ -153,7 +164,7 @@ static void say_host_activity(const struct diagnosis *diag, uint32_t rank, struc
 		cw_say(clause, also, arg_clause(&activity));
 }
 
-/* The kind of wait decides whether a person is paged, so the sentence names it. */
+/* Says the kind of the host's wait, because it decides whether we page a person. */
 static void say_host_wait(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[rank];
@@ -190,7 +201,7 @@ struct cw_clause reason_of_death(const struct diagnosis *diag, const struct cw_s
 	struct cw_clause how = clause_of(diag);
 
 	if (r->cause && *r->cause)
-		cw_say(&how, text, arg_text(diag, r->cause)); /* the rest is not needed */
+		cw_say(&how, text, arg_text(diag, r->cause)); /* the sentence needs no more */
 	else if (r->flags & CW_RANKF_OOM_KILLED)
 		cw_say(&how, oom_killed);
 	else if (r->liveness == CW_LIVE_KILLED)
@@ -223,7 +234,7 @@ static void say_death(const struct diagnosis *diag, uint32_t rank, struct cw_cla
 	say_last_call(diag, rank, clause);
 }
 
-/* Returns the call that the rank waits in; NULL = it waits in none. */
+/* Returns the gate at which the rank waits; NULL = the rank waits at none. */
 static const struct gate *gate_of(const struct diagnosis *diag, uint32_t rank)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -231,7 +242,7 @@ static const struct gate *gate_of(const struct diagnosis *diag, uint32_t rank)
 	return waitgraph_waits(g, rank) ? &g->gates[g->waits[g->wait_start[rank]]] : NULL;
 }
 
-/* Names the call that the rank is inside of while others wait for it elsewhere. */
+/* Names the call that the rank is inside, while other ranks wait for it in another call. */
 static void say_other_call(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct gate *gate = gate_of(diag, rank);
@@ -250,7 +261,7 @@ struct cw_clause reason_of_halt(const struct diagnosis *diag, uint32_t rank)
 	enum cw_detail by = cw_rank_held_by(r);
 	struct cw_clause how = clause_of(diag);
 
-	/* The rank's node knows the sender of the signal, the debugger or the cgroup. */
+	/* The node of the rank knows the sender of the signal, the debugger or the cgroup. */
 	if (by != CW_DETAIL_NONE && r->cause && *r->cause)
 		cw_say(&how, text, arg_text(diag, r->cause));
 	else if (by == CW_DETAIL_STOPPED)
@@ -325,11 +336,13 @@ static void say_alive(const struct diagnosis *diag, uint32_t rank, struct cw_cla
 }
 
 /*
- * Returns the size that the comm would have if its parent had been split evenly, if the comm is
- * larger. Returns 0 if it is not larger, has no parent, or if some group of that split is unknown.
- * NCCL accepts any colour. A rank that gives a wrong one joins another group than its program
- * believes, and both groups then have unexpected sizes. Uneven splits are legal, so this proves
- * nothing. Together with calls that differ it shows where to look.
+ * Returns the size that the comm would have after an even split of its parent, if the comm is
+ * larger than that. Returns 0 if the comm is not larger, has no parent, or if we do not know some
+ * group of that split.
+ *
+ * NCCL accepts any colour. A rank that passes a wrong colour joins another group than its program
+ * expects, and both groups then have unexpected sizes. Uneven splits are legal, so an uneven size
+ * proves nothing. Together with calls that differ, it shows where to look.
  */
 static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 {
@@ -355,8 +368,8 @@ static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 }
 
 /*
- * The group exceeds an even split by as many members as make other calls in it. These members may
- * have passed a wrong colour.
+ * If the group exceeds an even split by as many members as make other calls in it, says that these
+ * members may have passed a wrong colour.
  */
 static void say_colour(const struct diagnosis *diag, struct cw_clause *clause)
 {
@@ -415,8 +428,8 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, struct cw_clau
 }
 
 /*
- * We know only that the rank did not finish. It may also wait for data of another rank that did
- * not finish.
+ * Says that the rank did not finish the call. That is all we know: it may also wait for data of
+ * another rank that did not finish.
  */
 static void say_unfinished(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
@@ -429,7 +442,10 @@ static void say_unfinished(const struct diagnosis *diag, uint32_t rank, struct c
 	say_host_activity(diag, rank, clause);
 }
 
-/* Sizes that differ do not show which of the two ranks is wrong. */
+/*
+ * Says what is wrong with the rank's messages. If the two sizes of a message differ, we do not know
+ * which of the two ranks is wrong.
+ */
 static void say_messages(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct message_fault *f = diag->main->messages;

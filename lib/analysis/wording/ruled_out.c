@@ -6,7 +6,7 @@
 #include "analysis/align/position.h"
 #include "analysis/wording/arg.h"
 
-/* Returns the next sentence of the list, which is empty and has room. */
+/* Appends an empty sentence to the list, which has room for it, and returns the sentence. */
 static struct cw_clause *rule_out(struct diagnosis *diag)
 {
 	struct cw_clause *clause = &diag->v->ruled_out_said[diag->v->n_ruled_out++];
@@ -27,7 +27,7 @@ static bool knows_call(const struct cw_snap_member *m, uint64_t seq)
 	return false;
 }
 
-/* True if we know this member's call, or if the member has not entered it. */
+/* True if we know the member's call `seq`, or know that the member has not entered it. */
 static bool is_compared(const struct cw_snap_member *m, uint64_t seq)
 {
 	return knows_call(m, seq) ||
@@ -56,7 +56,10 @@ static int rule_out_mismatch(struct diagnosis *diag)
 	return 0;
 }
 
-/* If no rank can be blamed for a call that does not end, users ask for a differing setup first. */
+/*
+ * Rules out a setup that differs. If a call does not end and no rank can be blamed, users first ask
+ * about the setup.
+ */
 static void rule_out_setup(struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -83,7 +86,7 @@ static void rule_out_setup(struct diagnosis *diag)
 	cw_say(rule_out(diag), no_mixed_versions, arg_clause(&trait));
 }
 
-/* Recordings do not name their nodes. */
+/* True if the nodes have names. Recordings do not name their nodes. */
 static bool has_named_nodes(const struct cw_snapshot *snap)
 {
 	return snap->n_nodes && snap->nodes[0].name && *snap->nodes[0].name;
@@ -122,7 +125,7 @@ static void rule_out_node(struct diagnosis *diag)
 		cw_say(rule_out(diag), no_lost_node, arg_count(n));
 }
 
-/* A cause is ruled out only if we looked for it and could have seen it. */
+/* We rule a cause out only if we looked for it and could have seen it. */
 int ruled_out_list(struct diagnosis *diag)
 {
 	uint32_t spots = diag->v->blind_spots;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which other explanations the evidence excludes, one sentence each. Pure. */
+/* Lists the other explanations that the evidence excludes, one sentence each. Pure. */
 #pragma once
 
 #include "analysis/culprit/diagnosis.h"

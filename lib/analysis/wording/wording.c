@@ -9,16 +9,16 @@
 #include "analysis/wording/ruled_out.h"
 #include "model/cause.h"
 
-/* ---- the text of an alert: the first of its sentences names the culprit ---- */
+/* ---- the text of an alert: its first sentence names the culprit ---- */
 
-/* The summary lists at most this many nodes. If there are more, it gives their number. */
+/* The summary lists at most this many nodes. If there are more, the summary gives their number. */
 #define NODES_LISTED 3u
 
 struct words {
 	struct cw_arg who, victims, call, comm, since;
 	/*
-	 * The culprits that are in the comm, and the culprits that some ranks wait for on another
-	 * comm. All other culprits only share a process with these.
+	 * there: the culprits that are members of the verdict's comm. elsewhere: the culprits that
+	 * some ranks wait for on another comm. All other culprits only share a process with these.
 	 */
 	struct cw_arg there, elsewhere;
 	uint32_t n_there, one_there, n_elsewhere;
@@ -30,7 +30,10 @@ static uint32_t job_size(const struct cw_snapshot *snap)
 	return snap->n_ranks > snap->ranks_expected ? snap->n_ranks : snap->ranks_expected;
 }
 
-/* "the other 7 ranks" if these and the named ones are all ranks, else "ranks 0-2" */
+/*
+ * Returns "the other 7 ranks" if `ranks` and the n_named ranks are all n_all ranks of the job.
+ * Otherwise returns "ranks 0-2".
+ */
 static struct cw_arg arg_others(const struct diagnosis *diag, const uint32_t *ranks, uint32_t n,
 				uint32_t n_named, uint32_t n_all)
 {
@@ -49,7 +52,7 @@ static void say_waiting(const struct diagnosis *diag, const struct words *w, str
 		cw_say(clause, is_waiting, ranks, arg_clause(where));
 }
 
-/* True if each victim waits in the call itself, and none in another call behind it. */
+/* True if each victim waits in the verdict's call, and none waits in another call behind it. */
 static bool all_wait_in(const struct diagnosis *diag)
 {
 	const struct gate *gate;
@@ -58,13 +61,15 @@ static bool all_wait_in(const struct diagnosis *diag)
 	if (diag->main->gate == CW_SNAP_NONE)
 		return false;
 	gate = &diag->s->g.gates[diag->main->gate];
-	/* All waiters of the gate are victims, except those that are culprits. */
+	/* All waiters of the gate are victims or culprits. */
 	for (uint32_t i = 0; i < gate->n_waiters; i++)
 		n += !diag->is_culprit[gate->waiters[i]];
 	return n >= diag->v->n_victims;
 }
 
-/* " in all_reduce #133 on world", with " or behind it" if some ranks wait in other calls. */
+/*
+ * Returns " in all_reduce #133 on world". Adds " or behind it" if some ranks wait in other calls.
+ */
 static struct cw_clause in_call(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_clause where = clause_of(diag);
@@ -76,7 +81,7 @@ static struct cw_clause in_call(const struct diagnosis *diag, const struct words
 	return where;
 }
 
-/* Likewise after the call has been named: " in it", " in it or behind it" */
+/* Returns " in it", or " in it or behind it", for a call that the sentence has already named. */
 static struct cw_clause in_it(const struct diagnosis *diag)
 {
 	struct cw_clause where = clause_of(diag);
@@ -88,14 +93,17 @@ static struct cw_clause in_it(const struct diagnosis *diag)
 	return where;
 }
 
-/* Returns how many culprits the previous sentence names. */
+/* Returns the number of culprits that the previous sentence names. */
 static uint32_t n_named(const struct cw_verdict *v, const struct words *w)
 {
 	return v->verdict_class == CW_CLASS_NEVER_ENTERED ? w->n_there + w->n_elsewhere
 							  : v->n_culprits;
 }
 
-/* Ends the first sentence and says which ranks wait, where or for which rank, and since when. */
+/*
+ * Fills w->waiting: the end of the first sentence, and a sentence that says which ranks wait, where
+ * or for which rank, and since when.
+ */
 static void find_waiting(const struct diagnosis *diag, struct words *w,
 			 const struct cw_clause *where)
 {
@@ -183,7 +191,7 @@ static void find_words(const struct diagnosis *diag, struct words *w)
 	find_waiting(diag, w, &whom);
 }
 
-/* Ends the first sentence and says which ranks wait, and since when. */
+/* Fills w->waiting like find_waiting(), without saying where the ranks wait. */
 static void find_who_waits(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_clause nowhere = clause_of(diag);
@@ -191,7 +199,10 @@ static void find_who_waits(const struct diagnosis *diag, struct words *w)
 	find_waiting(diag, w, &nowhere);
 }
 
-/* The differing call has left all windows. We still know which ranks differ from which. */
+/*
+ * Writes the summary for a differing call that has left all windows. We still know which ranks
+ * differ from which.
+ */
 static void summarize_histories(const struct diagnosis *diag, struct words *w)
 {
 	const struct alignment *al = &diag->s->alignments[diag->main->comm];
@@ -216,7 +227,7 @@ static void summarize_histories(const struct diagnosis *diag, struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …" */
+/* Writes "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …". */
 static void summarize_setup(const struct diagnosis *diag, const struct words *w)
 {
 	const struct alignment *al = diag->main->setup;
@@ -236,7 +247,7 @@ static void summarize_setup(const struct diagnosis *diag, const struct words *w)
 		       arg_clause(&theirs), w->call, w->comm, w->since);
 }
 
-/* Says one argument of a call: "count 512". Says nothing for other details. */
+/* Says the argument of a call that `detail` names: "count 512". Says nothing for other details. */
 static void say_argument(enum cw_detail detail, const struct cw_op *op, struct cw_clause *clause)
 {
 	if (detail == CW_DETAIL_COUNT)
@@ -268,15 +279,15 @@ static void summarize_sides(const struct diagnosis *diag, const struct words *w,
 		       arg_op(usual), arg_number(CW_ARG_DETAIL, (int32_t)v->detail));
 }
 
-/* True for "killed itself (…)", which needs no "was" and is said of one process only. */
+/* True for "killed itself (…)". This text needs no "was", and fits one process only. */
 static bool is_own_deed(const struct cw_snap_rank *r)
 {
 	return r->cause_kind == CW_CAUSE_KILLED && r->cause_by == CW_END_BY_ITSELF;
 }
 
 /*
- * "was killed by SIGKILL sent by …"; "ended" if the cause is not known. Some causes have their own
- * verb: "killed itself", "exited".
+ * Returns "was killed by SIGKILL sent by …". Returns "ended" if the cause is not known. Some causes
+ * have a verb of their own: "killed itself", "exited".
  */
 static struct cw_clause how_it_ended(const struct diagnosis *diag, const struct cw_snap_rank *r,
 				     bool are_many)
@@ -294,7 +305,7 @@ static struct cw_clause how_it_ended(const struct diagnosis *diag, const struct 
 	return verb.n ? verb : how;
 }
 
-/* " After that rank 3 exited with status 1, and ranks 0-1 have been waiting for 12 s." */
+/* Says " After that rank 3 exited with status 1, and ranks 0-1 have been waiting for 12 s." */
 static void say_ended(const struct diagnosis *diag, const struct words *w)
 {
 	const struct cw_snap_rank *r = diag->main->ended;
@@ -359,7 +370,9 @@ static void summarize_cycle(const struct diagnosis *diag)
 		struct cw_arg comm = arg_comm(diag, v->chain[i].comm);
 		struct cw_arg next = arg_rank(diag, v->chain[(i + 1) % v->n_chain].rank);
 
-		/* After four ranks of the cycle, the text gives only their number. */
+		/*
+		 * After four ranks of the cycle, the text gives only the number of all its ranks.
+		 */
 		if (i == 4) {
 			cw_say(&v->said, and_so_on, arg_count(v->n_chain));
 			return;
@@ -373,7 +386,9 @@ static void summarize_cycle(const struct diagnosis *diag)
 	cw_say(&v->said, end);
 }
 
-/* " on node-a (ranks 1,3) and node-b (ranks 5,7)", or " on their nodes" */
+/*
+ * Says " on node-a (ranks 1,3) and node-b (ranks 5,7)". Says " on their nodes" for too many nodes.
+ */
 static void say_nodes(const struct diagnosis *diag, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -422,7 +437,10 @@ static bool is_inside(const struct gate *gate, uint32_t rank)
 	return false;
 }
 
-/* A stopped process also stops the threads that move the data of the other ranks. */
+/*
+ * Writes the summary for a stopped process. It also stops the threads that move the data of the
+ * other ranks.
+ */
 static void summarize_halted(const struct diagnosis *diag, struct words *w,
 			     const struct cw_clause *how)
 {
@@ -483,7 +501,9 @@ static bool have_empty_recordings(const struct diagnosis *diag)
 	return true;
 }
 
-/* True if all members with an unknown place left recordings, which do not contain the place. */
+/*
+ * True if all members with an unknown place left recordings, so that only their calls are missing.
+ */
 static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -503,7 +523,10 @@ static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate 
 	return n > 0;
 }
 
-/* The devices' progress is unknown, so any rank of the call may hold the others up. */
+/*
+ * Writes the summary if we do not know the progress of the devices. Any rank of the call may then
+ * block the others.
+ */
 static void summarize_progress_unknown(const struct diagnosis *diag, const struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -514,8 +537,8 @@ static void summarize_progress_unknown(const struct diagnosis *diag, const struc
 		cw_say(said, others_completed, w->victims, w->call, w->comm, w->since);
 	} else if (gate->kind != GATE_COLLECTIVE) {
 		/*
-		 * A message has two ends, and a rooted call may not need all members, so we name
-		 * no member.
+		 * We name no missing member: a message has two ends, and a rooted call may not need
+		 * all members.
 		 */
 		say_waiting(diag, w, w->victims, &where, said);
 		cw_say(said, none_seen_missing);
@@ -551,7 +574,10 @@ static void summarize_unknown(const struct diagnosis *diag, const struct words *
 		cw_say(&v->said, awaited_rank_unrecorded);
 }
 
-/* All ranks of the job wait, and some of them wait in a comm_init that no rank is left to enter. */
+/*
+ * Says that all ranks of the job wait, and that some of them wait in a comm_init that no rank is
+ * left to enter.
+ */
 static void say_crossed(const struct diagnosis *diag)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -571,7 +597,8 @@ static void say_crossed(const struct diagnosis *diag)
 }
 
 /*
- * Members that no node has reported. We name them if the comm's ranks are numbered like the job's.
+ * Writes the summary for members that no node has reported. We name them if the comm's ranks are
+ * numbered like the job's.
  */
 static void summarize_unseen(const struct diagnosis *diag, const struct words *w,
 			     const struct gate *gate)
@@ -595,8 +622,8 @@ static void summarize_unseen(const struct diagnosis *diag, const struct words *w
 }
 
 /*
- * "failed in ncclCommInitRank on world with ncclSystemError (…)". The error is named if all
- * culprits share it.
+ * Says "failed in ncclCommInitRank on world with ncclSystemError (…)". Names the error if it is the
+ * same for all culprits.
  */
 static void say_failed_call(const struct diagnosis *diag, const struct words *w)
 {
@@ -619,7 +646,10 @@ static void say_failed_call(const struct diagnosis *diag, const struct words *w)
 		cw_say(&v->said, failed_differently, w->who, arg_kind(call.kind), w->comm);
 }
 
-/* " Its process is now outside NCCL." For several culprits, only if all are in the same place. */
+/*
+ * Says " Its process is now outside NCCL." For several culprits, says this only if all are in the
+ * same place.
+ */
 static void say_where_they_are(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
@@ -644,14 +674,17 @@ static void summarize_failed(const struct diagnosis *diag, const struct words *w
 	say_where_they_are(diag);
 }
 
-/* True if the rank was in the call and gave up the communicator that the call was to make. */
+/* True if the rank was in the call and then gave up the communicator that the call makes. */
 static bool has_given_up_making(const struct diagnosis *diag)
 {
 	return diag->s->g.gates[diag->main->gate].kind == GATE_INIT &&
 	       (diag->v->detail == CW_DETAIL_ABORTED || diag->v->detail == CW_DETAIL_DESTROYED);
 }
 
-/* Some ranks wait for the culprits, which are not in the call that makes the communicator. */
+/*
+ * Writes the summary if some ranks wait for culprits that are not in the call that makes the
+ * communicator.
+ */
 static void summarize_init_culprits(const struct diagnosis *diag, struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -694,7 +727,7 @@ static void summarize_init(const struct diagnosis *diag, struct words *w)
 		       arg_ranks(diag, gate->waiters, gate->n_waiters), w->call, w->comm, w->since);
 }
 
-/* True if both ranks have one cause that may be said of several ranks. */
+/* True if both ranks have the same cause, and its text fits several ranks. */
 static bool have_one_cause(const struct cw_snap_rank *a, const struct cw_snap_rank *b)
 {
 	if (!a->cause || !b->cause)
@@ -702,9 +735,7 @@ static bool have_one_cause(const struct cw_snap_rank *a, const struct cw_snap_ra
 	return strcmp(a->cause, b->cause) == 0 && !is_own_deed(a);
 }
 
-/*
- * True if all culprits ended in the same way, and the kernel's facts do not concern one rank alone.
- */
+/* True if all culprits ended in the same way, by a cause that does not concern one rank alone. */
 static bool have_ended_alike(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
@@ -722,7 +753,7 @@ static bool have_ended_alike(const struct diagnosis *diag)
 	return true;
 }
 
-/* Says how the culprits ended, if this is known and the same for all; else "ended". */
+/* Says how the culprits ended, if this is known and the same for all. Otherwise says "ended". */
 static struct cw_clause how_they_ended(const struct diagnosis *diag)
 {
 	const struct cw_verdict *v = diag->v;
@@ -744,7 +775,7 @@ static bool ended_inside(const struct diagnosis *diag)
 	return true;
 }
 
-/* True if some culprit made the call and the call returned before the device had run it. */
+/* True if some culprit made the call, and the call returned before the device had run it. */
 static bool has_entered_any(const struct diagnosis *diag)
 {
 	for (uint32_t i = 0; i < diag->v->n_culprits; i++)
@@ -754,7 +785,8 @@ static bool has_entered_any(const struct diagnosis *diag)
 }
 
 /*
- * The verb in " before it could enter …". It depends on the call and on how far the culprits came.
+ * Returns the verb of " before it could enter …". The verb depends on the call and on how far the
+ * culprits came.
  */
 static struct cw_clause what_they_could_not(const struct diagnosis *diag)
 {
@@ -790,7 +822,7 @@ static void summarize_dead(const struct diagnosis *diag, const struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* True if some rank also waits for them on another comm. */
+/* True if some rank also waits for the culprits on another comm. */
 static bool is_waited_for_elsewhere(const struct diagnosis *diag)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -809,7 +841,10 @@ static bool is_waited_for_elsewhere(const struct diagnosis *diag)
 	return false;
 }
 
-/* "node-1 (ranks 4-7) has not been heard from for 18 s", or "the nodes of ranks 4-11 have not …" */
+/*
+ * Writes "node-1 (ranks 4-7) has not been heard from for 18 s", or "the nodes of ranks 4-11 have
+ * not …" for several nodes.
+ */
 static void summarize_nodes(const struct diagnosis *diag, struct words *w)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
@@ -841,7 +876,10 @@ static void summarize_nodes(const struct diagnosis *diag, struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* The call that the device has not reached differs from the call that the others wait in. */
+/*
+ * Writes the summary if the call that the device has not reached is not the call that the others
+ * wait in.
+ */
 static void summarize_held(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
@@ -854,7 +892,9 @@ static void summarize_held(const struct diagnosis *diag, struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* "rank 2 has been sending to rank 3 on pp (#31) for 2 s, but rank 3 never posted the recv." */
+/*
+ * Writes "rank 2 has been sending to rank 3 on pp (#31) for 2 s, but rank 3 never posted the recv."
+ */
 static void summarize_unposted(const struct diagnosis *diag, const struct words *w)
 {
 	const struct waitgraph *g = &diag->s->g;
@@ -897,8 +937,10 @@ static void summarize_unposted(const struct diagnosis *diag, const struct words 
 }
 
 /*
- * "rank 1 sent a message to rank 2 on pp that rank 2 never received (31 sent, 30 received)."
- * "rank 1 sent 1024 bytes to rank 2 on pp as message #31, and rank 2 received 512."
+ * Writes one of these sentences:
+ *
+ *   "rank 1 sent a message to rank 2 on pp that rank 2 never received (31 sent, 30 received)."
+ *   "rank 1 sent 1024 bytes to rank 2 on pp as message #31, and rank 2 received 512."
  */
 static void summarize_messages(const struct diagnosis *diag, const struct words *w)
 {
@@ -925,8 +967,8 @@ static void summarize_messages(const struct diagnosis *diag, const struct words 
 }
 
 /*
- * "rank 1 and the others disagree on the size of all_to_all #22 on experts: what they send and what
- * they expect do not add up. Ranks 0,2 have been waiting in it for 90 s."
+ * Writes "rank 1 and the others disagree on the size of all_to_all #22 on experts: what they send
+ * and what they expect do not add up. Ranks 0,2 have been waiting in it for 90 s."
  */
 static void summarize_uneven(const struct diagnosis *diag, struct words *w)
 {
@@ -941,7 +983,8 @@ static void summarize_uneven(const struct diagnosis *diag, struct words *w)
 }
 
 /*
- * Two ranks that disagree on the size of a message, or one rank that disagrees with several others.
+ * Writes the summary for two ranks that disagree on the size of a message, or for one rank that
+ * disagrees with several others.
  */
 static void summarize_sizes(const struct diagnosis *diag, struct words *w)
 {
@@ -958,7 +1001,10 @@ static void summarize_sizes(const struct diagnosis *diag, struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* If something keeps the rank from running, we say that rather than that the rank is missing. */
+/*
+ * Writes the summary for a missing rank. If something keeps its process from running, we say that
+ * instead of "never reached".
+ */
 static void summarize_absent(const struct diagnosis *diag, const struct words *w)
 {
 	struct cw_verdict *v = diag->v;
