@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is an entry for each job with ranks on this node. We elect again with each digest: the
- * living node with the highest weight leads, and the next node by weight gets a copy. If a living
- * leader does not answer or is at its limit, we bar it for a while and try the next node by weight.
- * If a leader is silent altogether, we skip it as long as it is silent.
+ * There is an entry for each job with ranks on this node. We elect again with each digest. The
+ * living node with the highest weight leads, and the node with the next weight gets a copy. If a
+ * living leader does not answer or is at its limit, we bar it for a while and elect the node with
+ * the next weight. If a leader sends nothing at all, we skip it until it sends something again.
  */
 #include "leader/election.h"
 
@@ -19,13 +19,13 @@
 struct entry {
 	UT_hash_handle hh;
 	struct cw_job_id job;
-	uint64_t job_hash;     /* the weight */
-	char *leader, *barred; /* node names; we skip `barred` until barred_until_ns */
+	uint64_t job_hash;     /* hash of the job, from which we compute weights */
+	char *leader, *barred; /* node names; we do not elect `barred` before barred_until_ns */
 	int64_t barred_until_ns;
 	int64_t unanswered_ns; /* time of the first digest without an answer; 0 = none */
 	int64_t since_ns, published_ns;
 	uint32_t ranks_here, nodes, standing;
-	char **names; /* nodes with ranks of the job, from the leader's last answer */
+	char **names; /* names of the nodes with ranks of the job, from the leader's last answer */
 	uint32_t n_names;
 };
 
@@ -37,7 +37,7 @@ struct cw_election {
 	uint64_t unnamed;
 };
 
-/* A collision only makes one node lead one job more or less; the weight is never used as a key. */
+/* A weight is never used as a key. If two weights collide, one node leads one job more or less. */
 uint64_t cw_election_weight(uint64_t job_hash, const char *node)
 {
 	uint64_t h = cw_hash_mix64(job_hash);
@@ -109,7 +109,10 @@ static void forget_old(struct cw_election *election, int64_t now)
 			drop(election, entry);
 }
 
-/* Makes room for an entry. Returns false if the limit is reached and no entry yields. */
+/*
+ * Makes room for an entry, by dropping another if the limit is reached. Returns false if no entry
+ * can be dropped.
+ */
 static bool make_room(struct cw_election *election, uint32_t uid)
 {
 	_cleanup_(freep) struct cw_quota_charge *charges = NULL;
@@ -141,7 +144,10 @@ static bool make_room(struct cw_election *election, uint32_t uid)
 	}
 }
 
-/* now: on the awake clock, like all times of entries except since_ns. */
+/*
+ * Finds or adds the entry of the digest's job. now: on the awake clock, like all times of entries
+ * except since_ns.
+ */
 static struct entry *find_or_add(struct cw_election *election, const struct cw_msg_digest *digest,
 				 int64_t now)
 {
@@ -200,8 +206,9 @@ static bool is_barred(const struct entry *entry, const char *name, int64_t now)
 }
 
 /*
- * Returns the node that leads. Returns the barred node only if there is no other, and this node if
- * there is none at all. *ret_next: the node that leads if the chosen node is lost; NULL = none.
+ * Returns the node that leads. Returns the barred node only if there is no other candidate, and
+ * this node if there is no candidate at all. *ret_next is the node that leads if the chosen node is
+ * lost; NULL = none.
  */
 static const char *choose(const struct cw_election *election, const struct entry *entry,
 			  int64_t now, const char **ret_next)
@@ -243,8 +250,8 @@ static int elect(struct cw_election *election, struct entry *entry, int64_t now,
 	char *copy;
 
 	/*
-	 * We do not bar a leader that is silent altogether, because choose() skips it as long as it
-	 * is silent.
+	 * We do not bar a leader that sends nothing at all, because choose() skips such a leader
+	 * anyway.
 	 */
 	bool is_mute = entry->leader && entry->unanswered_ns &&
 		       now - entry->unanswered_ns >= CW_LEADER_SILENT_NS &&
@@ -264,8 +271,8 @@ static int elect(struct cw_election *election, struct entry *entry, int64_t now,
 	if (!copy)
 		return -ENOMEM;
 	/*
-	 * If no leader has room for a job, the job tries all nodes in turn, every second. Do not
-	 * log that at INFO.
+	 * If no leader has room for a job, the job tries all nodes in turn, every second. At INFO
+	 * that would fill the log.
 	 */
 	if (is_over_quota)
 		leader_log(election->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead",
@@ -286,8 +293,8 @@ static int send_to(const struct cw_election *election, const char *node,
 }
 
 /*
- * Sends the digest to the leader and a copy to the next leader. If the leader is lost, its
- * knowledge of its own ranks is lost, too, and the next leader needs the copy.
+ * Sends the digest to the leader, and a copy to the next leader. A lost leader takes the facts
+ * about its own ranks with it, and the next leader then needs the copy.
  */
 static int send_to_both(const struct cw_election *election, const char *leader, const char *next,
 			const struct cw_message *digest)
@@ -310,7 +317,7 @@ int cw_election_publish(struct cw_election *election, const struct cw_msg_digest
 
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(election->clock);
 	if (!entry || elect(election, entry, now, &next) <
-			      0) /* out of memory: still watch this node's ranks */
+			      0) /* out of memory: we still watch this node's ranks */
 		return send_to(election, election->self, &msg);
 	entry->published_ns = now;
 	entry->ranks_here = digest->n_ranks;
@@ -330,7 +337,7 @@ static bool has_same_names(const struct entry *entry, const struct cw_msg_member
 	return true;
 }
 
-/* Notes the nodes that the leader names. If memory runs out, we believe fewer nodes. */
+/* Stores the names of the nodes that the leader lists. If we are out of memory, we store fewer. */
 static void note_names(struct entry *entry, const struct cw_msg_members *msg)
 {
 	if (has_same_names(entry, msg))
@@ -368,7 +375,8 @@ void cw_election_answer(struct cw_election *election, const char *from,
 }
 
 /*
- * We consider peers in any state. A node that led while this node did not answer may be gone again.
+ * We also consider peers that are not alive. A node that led while this node did not answer may be
+ * gone again.
  */
 bool cw_election_is_deputy(const struct cw_election *election, const struct cw_job_id *job,
 			   const char *node)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the leader of a job, from the view of a node that has ranks of it. We use rendezvous
- * hashing of the job hash over the living nodes. The hash is only a weight and never a name,
- * because two jobs may have the same hash. Every node computes the same leader without asking. When
- * the leader is silent for 10 s, the node with the next weight takes over everywhere. That node
- * gets a copy of each digest beforehand, so it knows the ranks of a node that is lost together with
- * the leader.
+ * Chooses the leader of each job that has ranks on this node. We use rendezvous hashing of the job
+ * hash over the living nodes. The hash is only a weight and never a name, because two jobs may have
+ * the same hash. Every node computes the same leader without asking. When the leader is silent for
+ * 10 s, the node with the next weight takes over on every node. That node gets a copy of each
+ * digest beforehand. So it knows the ranks of a node that is lost together with the leader.
  *
- * Publishes this node's digests to their leaders and takes the leaders' answers (Members). Loop
- * thread only; does not block.
+ * Sends this node's digests to their leaders, and takes the leaders' answers (Members). Loop thread
+ * only; does not block.
  */
 #pragma once
 
@@ -22,18 +21,18 @@
 
 struct cw_election;
 
-/* If a leader leaves digests unanswered for this long, we bar it for CW_LEADER_BAR_NS. */
+/* If a leader does not answer digests for this long, we bar it for CW_LEADER_BAR_NS. */
 #define CW_LEADER_SILENT_NS (10 * CW_NS_PER_S)
-/* A barred leader stays barred for this long. Then we try it again. */
+/* How long a barred leader stays barred. Then we try it again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
- * Most jobs that this node publishes: as many as it could have processes. Users share the limit
- * (identity/quota.h). Digests of jobs over the limit go to this node itself.
+ * The maximum number of jobs that this node publishes: as many as it could have processes. Users
+ * share the limit (identity/quota.h). For jobs over the limit this node leads itself.
  */
 #define CW_ELECTION_MAX_JOBS 4096u
-/* A leader names at most this many nodes of a job, and we remember no more. */
+/* The maximum number of nodes that a leader names for a job, and that we remember. */
 #define CW_ELECTION_MAX_NAMES 16u
-/* If a job has had no digest for this long, we forget it. */
+/* We forget a job that has had no digest for this long. */
 #define CW_ELECTION_FORGET_NS (60 * CW_NS_PER_S)
 
 /*
@@ -42,26 +41,26 @@ struct cw_election;
 uint64_t cw_election_weight(uint64_t job_hash, const char *node);
 
 /*
- * self: this node. Uses only `send` and `peers` of the effects. Borrows all arguments. Returns 0 or
- * -ENOMEM.
+ * Makes an election without jobs. self: the name of this node. Uses only `send` and `peers` of the
+ * effects. Borrows all arguments. Returns 0 or -ENOMEM.
  */
 int cw_election_new(const struct cw_clock *clock, const char *self,
 		    const struct cw_leader_effects *effects, struct cw_election **ret);
-/* Takes NULL; returns NULL. */
+/* Frees the election, which may be NULL. Returns NULL. */
 struct cw_election *cw_election_free(struct cw_election *election);
 
 /*
- * Sends the digest to its leader, and a copy to the next leader. Returns the error of sending it to
- * the leader.
+ * Sends the digest to the leader of its job, and a copy to the next leader. Returns the error of
+ * sending to the leader.
  */
 int cw_election_publish(struct cw_election *election, const struct cw_msg_digest *digest);
-/* Takes the leader's answer. Ignores it unless the sender is the leader that this node asked. */
+/* Takes an answer to a digest. Ignores it unless the sender is the leader that this node asked. */
 void cw_election_answer(struct cw_election *election, const char *from,
 			const struct cw_msg_members *msg);
 
 /*
- * True if the node is a peer and no other peer, alive or not, has a higher weight for the job. The
- * node then leads when this node is away, and we believe its claims about the job's alerts.
+ * True if the node is a peer, and no other peer has a higher weight for the job, whether alive or
+ * not. Such a node leads when this node is away. So we believe its claims about the job's alerts.
  */
 bool cw_election_is_deputy(const struct cw_election *election, const struct cw_job_id *job,
 			   const char *node);
@@ -74,16 +73,17 @@ bool cw_election_is_stand_in(const struct cw_election *election, const struct cw
 
 /*
  * True if the node leads the job, or would lead it before the current leader. This node must have
- * ranks of the job, and decides by its own knowledge. It may not have noticed yet that the node is
- * back, or gone.
+ * ranks of the job. It decides by its own knowledge, and may not have noticed yet that the other
+ * node is back, or gone.
  */
 bool cw_election_may_lead(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
 
 /*
  * True if the node leads the job, or if the leader names the node as one with ranks of the job. A
- * mute that a user types there is then meant for this job. False if this node has no ranks of the
- * job. If the job has too many nodes to name, also false for a node that does not lead.
+ * mute that a user types on that node is then meant for this job. False if this node has no ranks
+ * of the job. If the job has more nodes than the leader can name, also false for a node that does
+ * not lead.
  */
 bool cw_election_has_part(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
@@ -97,13 +97,15 @@ bool cw_election_is_alive(const struct cw_election *election, const char *node);
 
 /* True if the job's leader has an open incident of this job. */
 bool cw_election_has_incident(const struct cw_election *election, const struct cw_job_id *job);
-/* Returns the number of answers so far that named no job, or a job under another job's key. */
+/*
+ * Returns the number of answers so far that named no job, or named a job under the key of another.
+ */
 uint64_t cw_election_unnamed(const struct cw_election *election);
 
 /* Returns the job's leader as far as this node knows. NULL = this node has no ranks of the job. */
 const char *cw_election_leader(const struct cw_election *election, const struct cw_job_id *job);
 
-/* A job with ranks on this node. Strings are borrowed until the callback returns. */
+/* A job with ranks on this node. The callback borrows the strings until it returns. */
 struct cw_election_job {
 	const struct cw_job_id *job;
 	const char *label;
@@ -111,7 +113,7 @@ struct cw_election_job {
 	const char *leader;
 	uint32_t ranks_here, nodes;
 	uint32_t standing; /* enum cw_standing, from the leader's last answer */
-	int64_t since_ns;  /* monotonic */
+	int64_t since_ns;  /* since when the leader leads; monotonic */
 };
 typedef void (*cw_election_fn)(const struct cw_election_job *job, void *user);
 void cw_election_each(const struct cw_election *election, cw_election_fn fn, void *user);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each communicator we keep checkpoints at several levels: the lowest level reaches 128 calls
- * back, the highest 65,536. We compare each checkpoint that a member shows with the stored one of
- * the same call. If the hashes differ, the two members diverged between their last agreement and
- * this call. We keep the lowest of all such ranges, and request its calls in parts, each a few
- * times.
+ * For each communicator we store checkpoints on several levels. The lowest level reaches 128 calls
+ * back, and the highest 65,536. We compare each checkpoint of a member with the stored checkpoint
+ * of the same call. If the hashes differ, the two members diverged between their last agreement and
+ * this call. Of all such ranges we keep the lowest. We request its calls in parts, each part up to
+ * CW_HISTORY_TRIES times.
  *
- * Some members show the hash after each of their last calls. For these members we keep and compare
- * the hashes of the last 32 calls in the same way.
+ * Some members send the hash after each of their last calls. For these members we also store and
+ * compare the hashes of the last 32 calls.
  */
 #include "leader/history.h"
 
@@ -19,24 +19,24 @@
 #include "model/signature.h"
 
 /*
- * Points that we keep per level of cw_checkpoint_slot(). They reach 128 calls back on the lowest
- * level, and 65,536 in all.
+ * The number of stored points for each level of cw_checkpoint_slot(). The points reach 128 calls
+ * back on the lowest level, and 65,536 in all.
  */
 #define KEPT_PER_LEVEL 16
 /*
- * Number of last hashes that we keep. They suffice for the hashes that members show, and for
- * members that are some calls behind.
+ * The number of stored last hashes. It suffices for all hashes that a member sends, and for members
+ * that are some calls behind.
  */
 #define LAST_KEPT 32
 
 struct point {
 	uint64_t seq, hash; /* seq 0 = none */
-	uint32_t member;    /* the member that first showed the point */
+	uint32_t member;    /* the member that sent the point first */
 };
 
 struct key {
 	uint64_t id;
-	uint64_t instance; /* 64 bits like the id, so that the key has no padding */
+	uint64_t instance; /* 64 bits like the id, because the hashed key must have no padding */
 };
 
 struct cw_history_comm {
@@ -45,10 +45,10 @@ struct cw_history_comm {
 	struct point points[CW_CHECKPOINT_LEVELS][KEPT_PER_LEVEL];
 	struct point last[LAST_KEPT];
 	uint64_t agreed_seq, differ_seq;
-	uint64_t asked_to_seq; /* end of the parts requested in this try; 0 = none */
+	uint64_t asked_to_seq; /* end of the parts that we have requested in this try; 0 = none */
 	unsigned tries;
 	int64_t asked_ns;
-	bool is_seen; /* true if the current update saw it */
+	bool is_seen; /* the current update has seen the communicator */
 };
 
 static struct key key_of(const struct cw_snap_comm *comm)
@@ -81,8 +81,8 @@ static struct cw_history_comm *add(struct cw_history *h, const struct cw_snap_co
 }
 
 /*
- * Returns the slot of a checkpoint. seq / CW_CHECKPOINT_EVERY gives the level. After a long group,
- * a checkpoint may come a few calls later than its slot says.
+ * Returns the slot of the checkpoint at coll_seq `seq`. seq / CW_CHECKPOINT_EVERY gives the level.
+ * After a long group, a checkpoint may be a few calls later than its slot says.
  */
 static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 {
@@ -94,7 +94,7 @@ static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
 	return &c->points[level][n % KEPT_PER_LEVEL];
 }
 
-/* Number of points that a member shows: first its checkpoints, then its last hashes. */
+/* Returns the number of points that a member sent: its checkpoints, then its last hashes. */
 static uint32_t n_shown(const struct cw_snap_member *m)
 {
 	return CW_SNAP_CHECKPOINTS + m->n_last_hashes;
@@ -111,15 +111,15 @@ static struct point *place_of_shown(struct cw_history_comm *c, uint32_t i, uint6
 	return i < CW_SNAP_CHECKPOINTS ? place_of(c, seq) : &c->last[seq % LAST_KEPT];
 }
 
-/* The lowest point at which two members differ; seq 0 = no difference. */
+/* The lowest point at which two members differ. seq 0 = no difference. */
 struct parting {
 	uint64_t seq;
 	uint32_t one, other;
 };
 
 /*
- * Stores a point, or compares it with the stored one. A newer point replaces an older one. If a
- * member still shows the older point, it is late, and we can no longer compare it.
+ * Stores a point, or compares it with the stored point of the same call. A newer point replaces an
+ * older one. If a late member still has the older point, we can no longer compare that point.
  */
 static void note(struct point *place, const struct cw_checkpoint *p, uint32_t member,
 		 struct parting *parting)
@@ -145,8 +145,8 @@ static bool is_of(const struct point *place, uint32_t member, const struct cw_ch
 }
 
 /*
- * Returns the last point at which these two members agreed. Agreement of other members says nothing
- * about these two.
+ * Returns the coll_seq of the last point at which the two members agreed. Other members may have
+ * agreed at later points, but that says nothing about these two.
  */
 static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm *comm,
 			    const struct parting *parting)
@@ -166,8 +166,8 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 }
 
 /*
- * True if both members show the same points. This is usual for neighbours, and the second member
- * then adds nothing.
+ * True if both members have the same points, as neighbours usually do. The second member then adds
+ * nothing.
  */
 static bool shows_the_same(const struct cw_snap_member *a, const struct cw_snap_member *b)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We find components by union-find over ranks: two ranks join when they name the same communicator.
- * A rank without a communicator joins the only component that it can belong to. If a component
- * ended before the rank began, the rank cannot belong to it, because a launcher restarts all ranks
- * under the same label. Ranks that ended without a communicator at about the same time are one
- * component.
+ * A rank without a communicator joins the only component that it can belong to. It cannot belong to
+ * a component that ended before the rank began, because a launcher restarts all ranks under the
+ * same label. Ranks that ended without a communicator at about the same time are one component.
  */
 #include "leader/job.h"
 
@@ -17,9 +16,9 @@
 #include "record/record_layout.h"
 
 /*
- * Ranks may end before they have a communicator. If they begin and end within this time of each
- * other, they belong to one try. When a launcher restarts them, that is another try, which a
- * repeated rank number shows.
+ * Ranks may end before they have a communicator. If such ranks begin and end within this time of
+ * each other, they belong to one attempt of the launcher. A repeated rank number shows that the
+ * launcher has made another attempt.
  */
 #define TOGETHER_NS (2 * CW_NS_PER_S)
 
@@ -27,13 +26,13 @@
 
 struct comm_key {
 	uint64_t id;
-	uint64_t instance; /* 64 bits, so that the hashed key has no padding */
+	uint64_t instance; /* 64 bits, because the hashed key must have no padding */
 };
 
 struct comm_entry {
 	UT_hash_handle hh;
 	struct comm_key key;
-	uint32_t first; /* the rank that named it first */
+	uint32_t first; /* the rank that named the communicator first */
 };
 
 static uint32_t find_root(uint32_t *parent, uint32_t i)
@@ -101,7 +100,7 @@ static int join_all(const struct cw_job_digests *digests, const struct cw_rank_r
 		for (unsigned k = 0; k < rank->n_members && r >= 0; k++)
 			r = name_comm(&comms, parent, rank->members[k].comm_id,
 				      rank->members[k].instance, i);
-		/* The rank waits in its first init. It is not a member yet, but will be. */
+		/* The rank waits in its first init. It is not a member yet, but will be one. */
 		if (r >= 0 && rank->host_call && rank->host_call_comm_id)
 			r = name_comm(&comms, parent, rank->host_call_comm_id, 0, i);
 	}
@@ -126,7 +125,7 @@ static void fill_refs(const struct cw_job_digests *digests, struct cw_rank_ref *
 			refs[n_refs++] = (struct cw_rank_ref){ .node = i, .rank = k };
 }
 
-/* Returns when the rank ended; 0 = it lives. */
+/* Returns the time at which the rank ended; 0 = it lives. */
 static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_rank_ref *ref)
 {
 	const struct cw_msg_rank *r = cw_job_digests_rank(digests, ref);
@@ -139,8 +138,8 @@ static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_ra
 }
 
 /*
- * Returns whether the process began after end_ns. If its digest does not say when it began, we
- * assume that it is old.
+ * True if the process began after end_ns. If its digest does not state its beginning, we assume
+ * that the process is old.
  */
 static bool began_after(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			int64_t end_ns)
@@ -151,12 +150,15 @@ static bool began_after(const struct cw_job_digests *digests, const struct cw_ra
 	return end_ns && age_ns > 0 && digests->nodes[ref->node].received_ns - age_ns > end_ns;
 }
 
-/* The components of ranks with communicators. Ranks without a communicator may join one of them. */
+/*
+ * The components of ranks with communicators. A rank without a communicator may belong to one of
+ * these components.
+ */
 struct tries {
 	uint32_t n_living, living; /* number of living components, and the root of the last one */
 	/*
-	 * Of the ended components, `last` is the one that ended last, and last_ns is its end.
-	 * before_ns is the end of the component before it. 0 = none.
+	 * Of the components that ended: last is the one that ended last, and last_ns is its end.
+	 * before_ns is the end of the component before that one. 0 = none.
 	 */
 	uint32_t last;
 	int64_t last_ns, before_ns;
@@ -173,7 +175,10 @@ static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
 	}
 }
 
-/* last_ns: for each root, when its last rank ended. */
+/*
+ * Finds the components that a rank without a communicator may join. last_ns: for each root, when
+ * its last rank ended.
+ */
 static void find_tries(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 		       unsigned n_refs, uint32_t *parent, int64_t *last_ns, struct tries *ret)
 {
@@ -198,7 +203,7 @@ static void find_tries(const struct cw_job_digests *digests, const struct cw_ran
 	}
 }
 
-/* Returns the only component that the rank can belong to; UINT32_MAX = none, or several. */
+/* Returns the only component that the rank can belong to. UINT32_MAX = none, or several. */
 static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *digests,
 			    const struct cw_rank_ref *ref)
 {
@@ -212,7 +217,7 @@ static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *
 	return UINT32_MAX;
 }
 
-/* Joins ranks that have no communicator yet to the only job with their label. */
+/* Joins each rank that has no communicator yet to the only component that it can belong to. */
 static int adopt_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			    unsigned n_refs, uint32_t *parent)
 {
@@ -234,7 +239,7 @@ static int adopt_the_unborn(const struct cw_job_digests *digests, const struct c
 	return 0;
 }
 
-/* ---- a try that ends before its first communicator ---- */
+/* ---- an attempt that ends before its first communicator ---- */
 
 struct unborn {
 	int64_t began_ns, ended_ns;
@@ -262,8 +267,8 @@ static void free_numbers(struct number **numbers)
 }
 
 /*
- * Makes an entry for a rank without a communicator. If its digest does not say when the process
- * began, we assume that it began when it ended.
+ * Makes an entry for a rank without a communicator. If its digest does not state when the process
+ * began, we assume that the process began when it ended.
  */
 static struct unborn unborn_of(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
 			       uint32_t i)
@@ -278,8 +283,8 @@ static struct unborn unborn_of(const struct cw_job_digests *digests, const struc
 }
 
 /*
- * True if the rank had a usable communicator. A communicator that is in init or failed does not
- * count.
+ * True if the rank had a usable communicator. A communicator that is in init, or whose init failed,
+ * does not count.
  */
 static bool had_communicator(const struct cw_msg_rank *r)
 {
@@ -289,7 +294,7 @@ static bool had_communicator(const struct cw_msg_rank *r)
 	return false;
 }
 
-/* is_shut: for each root, true if one of its ranks lives or had a communicator. */
+/* Sets is_shut for each root: true if one of its ranks lives or had a communicator. */
 static void find_shut(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 		      unsigned n_refs, uint32_t *parent, bool *is_shut)
 {
@@ -300,8 +305,8 @@ static void find_shut(const struct cw_job_digests *digests, const struct cw_rank
 }
 
 /*
- * Joins ranks that ended together before they had a communicator. Otherwise each rank alone would
- * look like a job with one failed rank.
+ * Joins ranks that ended together before they had a communicator. Without this, each of these ranks
+ * would look like a job with one failed rank.
  */
 static int join_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			   unsigned n_refs, uint32_t *parent)
@@ -374,7 +379,10 @@ int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref *
 	r = join_the_unborn(digests, refs, n_refs, parent);
 	if (r < 0)
 		return r;
-	/* A root is the smallest index of its component, so it is numbered before its members. */
+	/*
+	 * A root has the smallest index of its component, so its number is known before its members
+	 * need it.
+	 */
 	for (uint32_t i = 0; i < n_refs; i++) {
 		uint32_t root = find_root(parent, i);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes are sorted by name, each with its newest digest as received. If this daemon was held up
- * and read a digest late, we date it back. The sender's clock says by how much, and the limit is
- * the time that this daemon was held up. `shape` counts changes of ranks and memberships, so that
- * we recompute derived results only then.
+ * We sort the nodes by name, and store the newest digest of each as we received it. If this daemon
+ * was held up and read a digest late, we correct the time of the digest by the sender's clock. We
+ * correct it by no more than the time that this daemon was held up. `shape` counts changes of ranks
+ * and memberships. We recompute derived results only when it changes.
  */
 #include "leader/job_digests.h"
 
@@ -43,7 +43,9 @@ void cw_job_digests_fini(struct cw_job_digests *digests)
 	*digests = (struct cw_job_digests){ 0 };
 }
 
-/* Returns the index of the node, or the index where it should be inserted. */
+/*
+ * Returns the index of the node. If there is no such node, returns the index at which it belongs.
+ */
 static unsigned place_of(const struct cw_job_digests *digests, const char *name)
 {
 	unsigned low = 0, high = digests->n_nodes;
@@ -119,8 +121,9 @@ static uint64_t shape_of(const struct cw_msg_digest *digest)
 }
 
 /*
- * Counts a change of ranks or memberships. We compare the number of ranks itself, so that no
- * collision makes an index point outside. If the ranks are unread, we assume a change.
+ * Counts a change of ranks or memberships. We also compare the number of ranks, because after a
+ * collision an old index could point outside of the digest. If the ranks are unread, we assume a
+ * change.
  */
 static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_node *n,
 		       const struct cw_message *m)
@@ -141,9 +144,9 @@ static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_nod
 }
 
 /*
- * Returns how long the digest was unread. This is the time between two digests here, minus the same
- * time by the sender's clock. We limit it to the time that this daemon was held up. A stopped or
- * lying clock of the sender therefore does no other harm.
+ * Returns how long the digest lay unread. This is the time between two digests here, minus the time
+ * between them by the sender's clock. It is at most the time that this daemon was held up. So a
+ * stopped or lying clock of the sender does no more harm than that.
  */
 static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
 			int64_t now_ns, int64_t held_ns)
@@ -159,7 +162,9 @@ static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg
 	return late > 0 ? late : 0;
 }
 
-/* Sets the times of the digest. Call this before the digest replaces the previous one. */
+/*
+ * Sets the times of the digest. The caller runs this before the digest replaces the previous one.
+ */
 static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
 		 const struct cw_clock *clock)
 {
@@ -245,9 +250,9 @@ int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct 
 		return -ENOMEM;
 	old = n->digest ? &n->digest->digest : NULL;
 	/*
-	 * The digests of one daemon start are numbered. If the starts differ, the digest that
-	 * arrived last counts, regardless of its epoch. The transport has one connection per name,
-	 * so no older digest arrives late through another connection.
+	 * A daemon numbers its digests from its start. If the two digests are from different
+	 * starts, the one that arrived last counts, whatever its epoch. The transport has one
+	 * connection per name, so no older digest arrives late over another connection.
 	 */
 	if (old && digest->epoch == old->epoch && digest->number <= old->number) {
 		digests->refused++;
@@ -291,15 +296,15 @@ static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader
 	int64_t since_ns;
 
 	if (age <= CW_JOB_DIGESTS_GONE_NS)
-		return false; /* nearly all nodes, four times a second: avoid the search for the
-				 peer */
+		/* nearly all nodes, four times a second: we avoid the search for the peer */
+		return false;
 	if (age > CW_JOB_DIGESTS_FORGET_NS || !strcmp(n->name, self))
 		return true;
 	/*
-	 * Has the node lived on without a digest? That it is alive now is not enough. If a node
-	 * froze or lost its power, it may have sent a heartbeat after its last digest, and looks
-	 * healthy for a while. If a node was held up, it sends heartbeats first when it resumes, so
-	 * we grant it the same time for its digest.
+	 * We drop the node if it has lived on without sending a digest. Being alive now does not
+	 * suffice. If a node froze or lost its power, it may have sent a heartbeat after its last
+	 * digest, and looks healthy for a while. If a node was held up, it sends heartbeats first
+	 * when it resumes. So we grant it CW_JOB_DIGESTS_GONE_NS for its digest.
 	 */
 	p = cw_leader_effects_peer(effects, n->name);
 	if (!p || p->state != CW_PEER_CONNECTED)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The digests of one job id on its leader: the newest from each node. The next leader stores copies
- * of the same digests. If the leader is lost together with its ranks, the next leader reads the
- * copies and knows these ranks.
+ * The digests of one job id on its leader: the newest digest of each node. The next leader stores
+ * copies of the same digests. If the leader is lost together with its ranks, the next leader reads
+ * the copies and so knows these ranks.
  *
- * Digests hold ages. We convert these to instants on this daemon's timeline by the time of receipt,
- * so clocks need not agree. If digests arrive while this daemon is held up, they wait in the
- * kernel. We date each of them back by the sender's clock, but by no more than this daemon was held
- * up.
+ * Digests contain ages. We convert ages to instants on this daemon's timeline by the time of
+ * receipt, so the clocks of nodes need not agree. Digests that arrive while this daemon is held up
+ * wait in the kernel. We correct the time of each such digest by the sender's clock, but by no more
+ * than this daemon was held up.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */
@@ -22,20 +22,20 @@
 #include "proto/messages.h"
 
 /*
- * Most nodes of one job id, and most ranks of all its nodes that we evaluate
+ * The maximum number of nodes of one job id, and of ranks of all its nodes that we evaluate
  * (docs/design/budgets.md: 65,536).
  */
 #define CW_JOB_DIGESTS_MAX_NODES 8192u
 #define CW_JOB_DIGESTS_MAX_RANKS 65536u
-/* If a healthy node sends no digest for this long, it has no more ranks of the job. */
+/* A healthy node that sends no digest for this long has no more ranks of the job. */
 #define CW_JOB_DIGESTS_GONE_NS (5 * CW_NS_PER_S)
 /*
- * We keep an unreachable node for this long, and then drop it, even if all of the job's ranks are
- * there. The silence is a finding in itself, and the node's daemon may only be held up.
+ * We drop an unreachable node after this time, even if all of the job's ranks are on it. Before
+ * that its silence is a finding in itself, and its daemon may only be held up.
  */
 #define CW_JOB_DIGESTS_FORGET_NS (600 * CW_NS_PER_S)
 
-/* Number of digests that we use to estimate a node's clock, about one a second. */
+/* The number of digests from which we estimate a node's clock. They come about once a second. */
 #define CW_JOB_DIGESTS_CLOCKS 8u
 
 struct cw_job_digests_node {
@@ -50,16 +50,17 @@ struct cw_job_digests_node {
 	int64_t late_ns, held_ns;
 	/*
 	 * How far this daemon's clock is ahead of the sender's, measured with each of the last
-	 * digests. Each value includes the travel time, so the smallest is nearest to the truth.
+	 * digests. Each value includes the travel time of the digest, so the smallest value is
+	 * nearest to the truth.
 	 */
 	int64_t ahead_ns[CW_JOB_DIGESTS_CLOCKS];
 	uint64_t n_ahead;
-	struct cw_message *digest; /* owned; has type copy if another node leads */
+	struct cw_message *digest; /* owned; its type is a copy if another node leads */
 	uint64_t shape;            /* hash of the digest's ranks and their communicators */
 };
 
 struct cw_job_digests {
-	uint64_t job_hash; /* from the first digest */
+	uint64_t job_hash; /* job hash of the first digest */
 	struct cw_job_id job;
 	uint32_t uid;
 	const char *label;                 /* the job's label; NULL = not initialized */
@@ -68,17 +69,17 @@ struct cw_job_digests {
 	uint32_t n_ranks; /* number of ranks in all stored digests */
 	bool has_unread;  /* some digests are copies whose ranks we have not read yet */
 	/*
-	 * Changes whenever nodes, ranks or memberships change. As long as it stays the same,
-	 * computed components and the positions of ranks stay valid.
+	 * Changes whenever nodes, ranks or memberships change. While it is the same, computed
+	 * components and the positions of ranks stay valid.
 	 */
 	uint64_t shape;
-	uint64_t refused; /* digests that were over a limit, or not newer */
+	uint64_t refused; /* number of digests that were over a limit, or not newer */
 	/*
 	 * Times on the awake clock; 0 = never. left_ns: when a node last left that lived on without
 	 * ranks of the job. forgotten_ns: the last sign of life from a node that we dropped.
 	 */
 	int64_t left_ns, forgotten_ns;
-	bool has_forgotten; /* true if we dropped a node since a caller last cleared this */
+	bool has_forgotten; /* we dropped a node since a caller last cleared this flag */
 };
 
 /* One rank of the job id: nodes[node].digest->digest.ranks[rank]. */
@@ -93,20 +94,24 @@ static inline const struct cw_msg_rank *cw_job_digests_rank(const struct cw_job_
 	return &digests->nodes[ref->node].digest->digest.ranks[ref->rank];
 }
 
-/* Returns 0, or as cw_job_id_read(). The struct must not be moved afterwards. */
+/*
+ * Starts with the job of the first digest. Returns 0, or an error of cw_job_id_read(). The caller
+ * must not move the struct afterwards.
+ */
 int cw_job_digests_init(struct cw_job_digests *digests, const struct cw_msg_digest *first);
 void cw_job_digests_fini(struct cw_job_digests *digests);
 
 /*
- * Takes *msg, and sets it to NULL, if it is newer than the stored digest. *ret_urgent: the digest
- * reports a death that the previous digest did not. Returns 0, -EEXIST (not newer), -E2BIG or
- * -ENOMEM.
+ * Takes *msg and sets it to NULL, if it is newer than the stored digest of the node. *ret_urgent:
+ * the digest reports a death that the previous digest did not. Returns 0, -EEXIST (not newer),
+ * -E2BIG or -ENOMEM.
  */
 int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct cw_message **msg,
 		       const struct cw_clock *clock, bool *ret_urgent);
 
 /*
- * True if the last known node of the job is out of reach. We do not know whether the job is over.
+ * True if the last known node of the job is unreachable. We then do not know whether the job is
+ * over.
  */
 static inline bool cw_job_digests_is_lost(const struct cw_job_digests *digests)
 {
@@ -115,15 +120,15 @@ static inline bool cw_job_digests_is_lost(const struct cw_job_digests *digests)
 
 /*
  * Reads the ranks of copies, from at most `most` nodes. Returns false if some copies are still
- * unread. Callers must not use ranks yet.
+ * unread. The caller must not use any ranks before all are read.
  */
 bool cw_job_digests_read(struct cw_job_digests *digests, unsigned most);
 
-/* Updates the nodes' states and drops nodes that have left. self: this node. */
+/* Updates the states of the nodes and drops nodes that have left. self: the name of this node. */
 void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *effects,
 			    const char *self, const struct cw_clock *clock, int64_t silent_ns);
 /*
- * True if some reporting node has sent no digest since since_awake_ns, a time of the awake clock.
+ * True if some reporting node has sent no digest since since_awake_ns, a time on the awake clock.
  */
 bool cw_job_digests_awaits(const struct cw_job_digests *digests, int64_t since_awake_ns);
 /* True if the node's last digest, or a copy of it, has ranks. */
@@ -133,14 +138,16 @@ bool cw_job_digests_has_ranks_of(const struct cw_job_digests *digests, const cha
  */
 bool cw_job_digests_is_led_here(const struct cw_job_digests *digests);
 /*
- * Compares the travel time of the node's last digest with that of its quickest digest.
- * *ret_late_ns: the difference. Instants in the last digest appear so much too late here.
- * *ret_spread_ns: distance between the two quickest digests, a measure of the certainty; -1 = too
- * few digests.
+ * Compares the travel time of the node's last digest with that of its quickest digest. *ret_late_ns
+ * is the difference: instants in the last digest appear too late here by this much. *ret_spread_ns
+ * is the difference between the two quickest digests, a measure of certainty; -1 = too few digests.
  */
 void cw_job_digests_node_clock(const struct cw_job_digests_node *n, int64_t *ret_late_ns,
 			       int64_t *ret_spread_ns);
-/* Returns the number of rank processes over the limit of their own nodes. */
+/*
+ * Returns the number of rank processes that their own nodes do not watch, because of the nodes'
+ * limits.
+ */
 uint64_t cw_job_digests_untracked(const struct cw_job_digests *digests);
 /* Returns the number of nodes that report right now. */
 unsigned cw_job_digests_n_reporting(const struct cw_job_digests *digests);

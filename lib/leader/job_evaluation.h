@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evaluates each job of a job key that this node leads: snapshot, verdict, patience, incidents.
- * This file also starts and ends jobs when their ranks' communicators come and go.
+ * Evaluates each job of a job key that this node leads: snapshot, verdict, patience, incidents. It
+ * also starts and ends jobs when the communicators of their ranks come and go.
  *
- * We split the evaluation of a large job. One iteration of the loop builds the snapshot and the
- * next judges it. The snapshot's text for an incident takes as many iterations as it needs. Only
- * one large job has a snapshot at a time; the others wait.
+ * We split the evaluation of a large job. One iteration of the loop builds the snapshot, and the
+ * next judges it. Writing the snapshot's text for an incident takes as many iterations as it needs.
+ * Only one large job has a snapshot at a time, and the others wait.
  *
  * Loop thread only.
  */
@@ -18,8 +18,8 @@
 #include "leader/leader_entry.h"
 
 /*
- * An evaluation that has a finished snapshot, but still needs its judgement or its text for an
- * incident. Later digests do not affect it.
+ * An evaluation whose snapshot is complete, but which still needs its judgement, or its text for an
+ * incident. Later digests do not affect the snapshot.
  */
 struct cw_pending_evaluation {
 	struct cw_snapshot *snap; /* NULL = none */
@@ -29,13 +29,13 @@ struct cw_pending_evaluation {
 	uint64_t n_members;
 };
 
-/* State shared by the evaluations of all jobs; part of the leader. */
+/* State shared by the evaluations of all jobs. It is part of the leader. */
 struct cw_job_evaluations {
 	const struct cw_leader_config *config;
 	struct cw_leader_stats *stats;
 	/*
-	 * Memory of the last snapshot, which the next one reuses; NULL = none. All jobs share it,
-	 * because one for each job could exceed the machine's memory.
+	 * The memory of the last snapshot, which the next snapshot reuses; NULL = none. All jobs
+	 * share it, because a spare for each job could exceed the machine's memory.
 	 */
 	struct cw_snapshot *spare;
 	struct cw_pending_evaluation pending;
@@ -51,11 +51,11 @@ static inline uint32_t cw_job_evaluation_iteration_members(const struct cw_job_e
 					      : CW_LEADER_ITERATION_MEMBERS;
 }
 
-/* Evaluates all jobs of the entry and ends those without ranks. */
+/* Evaluates all jobs of the entry, and ends jobs without ranks. */
 void cw_job_evaluation_run(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			   int64_t now_ns);
 /* Continues the pending evaluation, if there is one. */
 void cw_job_evaluation_finish(struct cw_job_evaluations *all);
-/* was_led_here: false if another node took over. We then do not report an end. */
+/* Ends a job. was_led_here: false if another node took over. We then report no end. */
 void cw_job_evaluation_end_job(struct cw_job_evaluations *all, struct cw_leader_entry *entry,
 			       struct cw_job *job, bool was_led_here);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key of its verdict leads a decision to its incident. We identify the ranks of an incident by
- * rank, pid and start, because indices change from snapshot to snapshot. A verdict about any rank
- * of an open incident is a consequence and raises nothing. Before the hang phase, we only track the
- * worst verdict.
+ * The key of a decision's verdict identifies the incident that the decision is about. We identify
+ * the ranks of an incident by rank, pid and start, because indices change from snapshot to
+ * snapshot. A verdict about any rank of an open incident is a consequence and raises nothing.
+ * Before a verdict becomes a hang, we only track the worst verdict.
  */
 #include "leader/job_incidents.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- affected ranks ---- */
 
-/* Identifies the rank by facts that stay the same from snapshot to snapshot, unlike indices. */
+/* Returns the rank's identity: facts that are equal in all snapshots. Indices are not. */
 static struct cw_job_incident_rank identity(const struct cw_snapshot *snap, uint32_t rank)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
@@ -34,9 +34,9 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /*
- * Notes the ranks of the incident. If memory runs out, the incident has no ranks, and a second
- * alert may follow. If the verdict blocks no rank, we note none, because the same ranks may well
- * hang for another reason.
+ * Notes the ranks of the incident. If we are out of memory, the incident has no ranks, and a second
+ * alert may follow. If the verdict blocks no rank, we note no ranks, because the same ranks may
+ * well hang for another reason.
  */
 static void note_ranks(struct cw_job_incident *i, const struct cw_snapshot *snap,
 		       const struct cw_verdict *verdict)
@@ -69,7 +69,7 @@ static bool concerns(const struct cw_job_incident *i, const struct cw_snapshot *
 
 /*
  * True if the verdict is about invisible ranks. Two such verdicts may be about the same rank, but
- * we cannot tell. Their communicators have only invisible ranks in common.
+ * their communicators have only invisible ranks in common. So we cannot tell.
  */
 static bool is_about_unseen(const struct cw_verdict *verdict)
 {
@@ -79,7 +79,7 @@ static bool is_about_unseen(const struct cw_verdict *verdict)
 
 /*
  * True if a rank of the verdict is in an open incident, or may be one of its invisible ranks. A
- * notice alerted no user, so it only absorbs further notices.
+ * notice alerted no user, so only further notices are consequences of it.
  */
 static bool is_consequence(const struct cw_job_incidents *all, const struct cw_snapshot *snap,
 			   const struct cw_verdict *verdict, bool is_page)
@@ -129,7 +129,7 @@ static struct cw_job_incident *find_wrong_data(struct cw_job_incidents *all,
 	return NULL;
 }
 
-/* Returns a closed or new incident; NULL = too many are open, or out of memory. */
+/* Returns a closed or new incident. NULL = too many incidents are open, or out of memory. */
 static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 {
 	for (uint32_t i = 0; i < all->n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The windows of a job: the last ops of suspects, as long as they are valid. */
+/* The windows of a job: the last ops of suspects. We drop a window when it is no longer valid. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ static void drop(struct cw_job *job, struct cw_job_window *w)
 }
 
 /*
- * Identifies the member that a window belongs to. A process with several devices has several ranks
- * in a comm.
+ * The member that a window belongs to. A process with several devices has several ranks in a comm,
+ * so the comm rank is part of the identity.
  */
 struct whose {
 	const char *node;
@@ -44,8 +44,8 @@ static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
 }
 
 /*
- * Adds the reply's call stacks to the job's. Their numbers stay valid as long as the job has a
- * window.
+ * Adds the reply's call stacks to those of the job. Their numbers stay valid as long as the job has
+ * a window.
  */
 static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
 		       uint32_t **ret_numbers)
@@ -62,7 +62,7 @@ static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *rep
 	return r;
 }
 
-/* numbers: for each call stack of the reply, its number in the job. */
+/* Adds one window. numbers: for each call stack of the reply, its number in the job. */
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
 	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
 	       int64_t now_ns)

@@ -6,7 +6,7 @@
 
 #include "model/verdict_types.h"
 
-/* A rank counts as late after this many samples in a row. */
+/* A rank counts as late after this many samples in a row found it late. */
 #define CONFIRMED_SAMPLES 2u
 
 bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
@@ -16,7 +16,7 @@ bool cw_late_rank_is_confirmed(const struct cw_late_rank *late)
 
 bool late_ranks_is_due(const struct cw_late_ranks *l, int64_t now_ns, uint64_t calls)
 {
-	/* If the count is lower than before, communicators are gone. */
+	/* If the number of calls has decreased, communicators are gone. */
 	return (calls < l->calls || calls - l->calls >= LATE_RANKS_CALLS_MIN) &&
 	       now_ns - l->asked_ns >= LATE_RANKS_EVERY_NS;
 }
@@ -89,8 +89,8 @@ uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot
 			late->n_missed++;
 		}
 		/*
-		 * If only one sample found a rank late, that was by chance, and we drop the rank at
-		 * once.
+		 * If only one sample found a rank late, we drop the rank at the first sample that
+		 * does not.
 		 */
 		if (late->n_missed < (late->is_noticed ? CONFIRMED_SAMPLES : 1))
 			l->v[left++] = *late;
@@ -116,7 +116,7 @@ const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64
 	for (uint32_t i = 0; i < l->n; i++) {
 		struct cw_late_rank *late = &l->v[i];
 
-		/* If clock error may explain a result, only the status shows it. */
+		/* If a clock error may explain the lateness, only the status shows it. */
 		if (late->is_noticed || !cw_late_rank_is_confirmed(late) ||
 		    late->said.confidence < CW_CONFIDENCE_LIKELY)
 			continue;
@@ -129,7 +129,7 @@ const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64
 	return worst;
 }
 
-/* Formats "14:02 UTC". */
+/* Formats a time like "14:02 UTC". */
 static const char *since(int64_t wall_ns, char buf[32])
 {
 	char whole[32];
