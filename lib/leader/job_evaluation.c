@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each component of the job key's ranks, we find the job that one of its processes was in
- * before, or start a new job. From the digests we build a snapshot, and from the snapshot a list of
- * verdicts. Each verdict and the job's patience give a decision, and decisions move incidents.
+ * An evaluation finds the components of the job key's ranks. For each component we find the job
+ * that one of its processes was in before, or start a new job. From the digests we build a
+ * snapshot, and from the snapshot a list of verdicts. Each verdict and the job's patience give a
+ * decision, and decisions move incidents.
  *
- * We count work in memberships. If one iteration of the loop has no room for a job, we leave it for
- * the next and set has_deferred.
+ * We measure work in memberships. If one iteration of the loop has no room for a job, we leave the
+ * job for the next iteration and set has_deferred.
  */
 #include "leader/job_evaluation.h"
 
@@ -22,7 +23,7 @@
 
 #define START_NOTICE_NS (5 * CW_NS_PER_S)
 
-/* One job and its ranks at this evaluation. */
+/* One evaluation: a job key's entry, and the ranks of one job. */
 struct evaluation {
 	struct cw_job_evaluations *all;
 	struct cw_leader_entry *entry;
@@ -43,8 +44,8 @@ static void keep_memory(struct cw_job_evaluations *all, struct cw_snapshot *snap
 static void announce_start(const struct evaluation *evaluation, struct cw_job *job)
 {
 	/*
-	 * Wait a second or two for the digests of the other nodes, so that one line has the right
-	 * sum.
+	 * We wait a second or two for the digests of the other nodes. The line then has the right
+	 * number of ranks.
 	 */
 	if (job->is_announced || job->view.comms == 0 ||
 	    (job->view.ranks < job->view.ranks_expected &&
@@ -153,7 +154,10 @@ static bool lacks_records(const struct cw_snapshot *snap)
 	return false;
 }
 
-/* Asks all nodes, because any node may have a missing rank, even without a digest of this job. */
+/*
+ * Asks all nodes for missing ranks. Any node may have one, even a node without a digest of this
+ * job.
+ */
 static void search_for_ranks(struct evaluation *evaluation, struct cw_job *job,
 			     const struct cw_snapshot *snap, const struct cw_verdict *verdict)
 {
@@ -174,7 +178,8 @@ static void search_for_ranks(struct evaluation *evaluation, struct cw_job *job,
 		return;
 	job->searched_ns = evaluation->now_ns;
 	evaluation->all->stats->searches++;
-	(void)effects->send(effects->user, config->self, &msg); /* if it fails: next time */
+	/* If it fails, we send it at the next search. */
+	(void)effects->send(effects->user, config->self, &msg);
 	(void)effects->announce(effects->user, &msg);
 }
 
@@ -196,7 +201,7 @@ static uint64_t count_collectives(const struct cw_snapshot *snap)
 	return sum;
 }
 
-/* Appends "ml/train-3\n" unless it is there already. Returns false if the buffer is full. */
+/* Appends "ml/train-3\n" unless `pods` already has it. Returns false if the buffer is full. */
 static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 {
 	char pod[320];
@@ -217,8 +222,8 @@ static bool add_pod(char *pods, size_t len, const struct cw_snap_rank *r)
 }
 
 /*
- * Lists the pods of the job. Ranks of a pod are adjacent, so we compare most ranks with one name
- * only.
+ * Lists the pods of the job. Ranks of a pod are adjacent, so we compare most ranks with the last
+ * pod only.
  */
 static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 {
@@ -246,8 +251,8 @@ static uint32_t members_seen(const struct cw_snap_comm *comm)
 }
 
 /*
- * Lists communicators with missing members. These may be ranks of a job with another label, and the
- * user then sees both.
+ * Lists communicators with missing members. The missing members may be ranks of a job with another
+ * label, and the status then shows both jobs to the user.
  */
 static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *view)
 {
@@ -307,7 +312,7 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* True if the node's last digest is recent and its connection has not broken since. */
+/* True if the node's last digest is recent and the connection to the node has not broken since. */
 static bool is_in_touch(const struct cw_leader_config *config, const struct cw_job_digests_node *n)
 {
 	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
@@ -329,9 +334,9 @@ static unsigned nodes_in_touch(const struct evaluation *evaluation)
  * True if this leader has no contact to most of the job's nodes. It then knows too little to call
  * anything a hang.
  *
- * If the leader was cut off before it led, it has digests only of its own node, and copies of the
- * previous leader's. Such a leader has lost most of the ranks, and most of the peers that it should
- * have.
+ * If the network cut this leader off before it led, it has digests only of its own node, and copies
+ * of the previous leader's digests. It then lacks most of the ranks, and most of the peers that it
+ * should have.
  */
 static bool is_cut_off(const struct evaluation *evaluation, const struct cw_snapshot *snap)
 {
@@ -344,12 +349,12 @@ static bool is_cut_off(const struct evaluation *evaluation, const struct cw_snap
 		n_alive += cw_peer_is_alive(&peers[i], awake_ns);
 	if (2 * nodes_in_touch(evaluation) < evaluation->entry->digests.n_nodes)
 		return true;
-	/* If a node has found no peer yet, it does not know how many there should be. */
+	/* A node that has found no peer yet does not know how many peers there should be. */
 	return (2 * (n_alive + 1) < n_peers + 1 || (n_peers == 0 && config->finds_peers)) &&
 	       2 * (uint64_t)ranks_reported(snap) < snap->ranks_expected;
 }
 
-/* Returns the node that would lead the job, if we lost this node only just now; NULL = none. */
+/* Returns the node that would lead the job, if we lost contact to it only just now; NULL = none. */
 static const char *lately_lost_leader(const struct evaluation *evaluation)
 {
 	const struct cw_leader_config *config = evaluation->all->config;
@@ -367,10 +372,12 @@ static const char *lately_lost_leader(const struct evaluation *evaluation)
 }
 
 /*
- * If the network is cut in two halves, it has two leaders. A leader that is cut off alone may still
- * alert about its announcements. So a stand-in waits in two cases: it sees no more than half of the
- * job's nodes, or the lost leader had announced an incident. That leader either comes back soon and
- * reports its alerts, or not at all. Returns NULL if there is no need to wait.
+ * Returns a lost leader that may have alerted; NULL = none, and this leader need not wait for one.
+ *
+ * If the network is cut in two halves, each half has a leader. A leader that is cut off alone may
+ * still alert about incidents that it announced. So a stand-in waits in two cases: it sees at most
+ * half of the job's nodes, or the lost leader had announced an incident. Either the lost leader
+ * comes back soon and reports its alerts, or it does not come back.
  */
 static const char *may_be_alerted_by(const struct evaluation *evaluation)
 {
@@ -382,9 +389,9 @@ static const char *may_be_alerted_by(const struct evaluation *evaluation)
 }
 
 /*
- * True if a node is back in contact but has not sent a digest since. The leader of the meantime may
- * have alerted about the same hang. The node's old digest would give the hang another call, and so
- * another id.
+ * True if a node is back in contact but has sent no digest since. The leader of the meantime may
+ * have alerted about the same hang. With the node's old digest we would find another call for the
+ * hang, and so derive another id.
  */
 static bool awaits_news(const struct evaluation *evaluation, int64_t partitioned_ns)
 {
@@ -406,8 +413,8 @@ static bool awaits_news(const struct evaluation *evaluation, int64_t partitioned
 }
 
 /*
- * True if this leader knows too little to alert, or another node may have alerted, regardless of
- * the verdict.
+ * True if we must not alert, whatever the verdict: this leader knows too little, or another node
+ * may have alerted.
  */
 static bool must_be_silent(const struct evaluation *evaluation, struct cw_job *job,
 			   const struct cw_snapshot *snap)
@@ -450,7 +457,10 @@ static void note_slow(const struct evaluation *evaluation, struct cw_job *job,
 		   (long long)(decision->resolved_after_ns / CW_NS_PER_S), decision->resolved_what);
 }
 
-/* Returns the index of the verdict to show: of the verdicts in the latest phase, the worst. */
+/*
+ * Returns the index of the verdict that the status shows. Of the verdicts in the latest phase, it
+ * is the worst.
+ */
 static uint32_t furthest(const struct cw_stall_decision *decision, uint32_t n)
 {
 	uint32_t best = 0;
@@ -480,7 +490,10 @@ static void notice_late(const struct evaluation *evaluation, const struct cw_lat
 	effects->event(effects->user, CW_LOG_NOTICE, CW_MESSAGE_ID_LATE_RANK, text, fields);
 }
 
-/* Looks for late ranks. Call this when the requested windows have arrived, or will not come. */
+/*
+ * Searches for late ranks. The caller runs this when the requested windows have arrived, or will
+ * not come.
+ */
 static void sample_late_ranks(const struct evaluation *evaluation, struct cw_job *job,
 			      const struct cw_snapshot *snap)
 {
@@ -491,7 +504,8 @@ static void sample_late_ranks(const struct evaluation *evaluation, struct cw_job
 	uint32_t n_over;
 
 	if (cw_slow_find(snap, &list) < 0)
-		return; /* out of memory: the next evaluation tries again */
+		/* Out of memory: the next evaluation tries again. */
+		return;
 	n_over = late_ranks_add_sample(&job->late, snap, &list, over);
 	for (uint32_t i = 0; i < n_over; i++)
 		leader_log(evaluation->all->config->effects, CW_LOG_INFO,
@@ -514,8 +528,7 @@ static bool is_quiet(const struct cw_stall_decision *decision, uint32_t n)
 }
 
 /*
- * Watches for late ranks, but only in a job without a possible hang, because a hanging rank is not
- * late.
+ * Searches for late ranks in a job without a possible hang. In a hang, a missing rank is not late.
  */
 static void watch_late(const struct evaluation *evaluation, struct cw_job *job,
 		       const struct cw_snapshot *snap, bool quiet)
@@ -613,8 +626,9 @@ static uint64_t count_members(const struct evaluation *evaluation)
 }
 
 /*
- * True if this iteration has evaluated enough. Also true for a large job while another large job
- * uses the snapshot: until the snapshot is judged, or its text is written.
+ * True if the job must wait for the next iteration: this iteration has evaluated enough. A large
+ * job also waits while another large job uses the snapshot. That other job must first be judged, or
+ * its text written.
  */
 static bool must_wait(struct evaluation *evaluation)
 {
@@ -629,7 +643,10 @@ static bool must_wait(struct evaluation *evaluation)
 	return true;
 }
 
-/* Postpones a large evaluation, and takes *snap. Its judgement must wait for the next iteration. */
+/*
+ * Postpones the rest of a large evaluation, and takes *snap. The next iteration judges the
+ * snapshot.
+ */
 static bool defer(struct evaluation *evaluation, struct cw_job *job, struct cw_snapshot **snap)
 {
 	struct cw_job_evaluations *all = evaluation->all;
@@ -639,14 +656,14 @@ static bool defer(struct evaluation *evaluation, struct cw_job *job, struct cw_s
 	if (n <= cw_job_evaluation_iteration_members(all))
 		return false;
 	all->stats->split_evaluations++;
-	job->next_ns = 0; /* we do not know it yet */
+	job->next_ns = 0; /* the judgement will set it */
 	all->pending = (struct cw_pending_evaluation){
 		.snap = steal_ptr(snap), .entry = evaluation->entry, .job = job, .n_members = n
 	};
 	return true;
 }
 
-/* Releases the snapshot, unless an incident continues to write it in the next iteration. */
+/* Frees the snapshot, unless an incident continues to write its text in the next iteration. */
 static void end_evaluation(struct cw_job_evaluations *all, struct cw_pending_evaluation *evaluation)
 {
 	struct cw_job_incidents *incidents = &evaluation->job->incidents;
@@ -727,8 +744,8 @@ static struct cw_job *last_job(const struct evaluation *evaluation)
 }
 
 /*
- * Returns one bit for each verdict about which we have sent an alert. *id: if empty, becomes the id
- * of such an alert.
+ * Returns one bit for each verdict about which we have sent an alert. If *id is empty, it becomes
+ * the id of one such alert.
  */
 static uint32_t alerted_verdicts(const struct evaluation *evaluation, const struct cw_job *job,
 				 const struct cw_snapshot *snap, const struct cw_verdict_list *list,
@@ -758,14 +775,14 @@ static uint32_t alerted_verdicts(const struct evaluation *evaluation, const stru
 	return alerted;
 }
 
-/* True if another node may have led the job, and knows more about it. */
+/* True if another node may have led the job and knows more about it. */
 static bool is_partitioned(const struct evaluation *evaluation)
 {
 	return 2 * nodes_in_touch(evaluation) < evaluation->entry->digests.n_nodes ||
 	       may_be_alerted_by(evaluation);
 }
 
-/* Handles a job whose visible ranks are all dead. We write its post-mortem from the known facts. */
+/* Handles a job whose visible ranks are all dead: writes its post-mortem from the known facts. */
 static void evaluate_dead_job(struct evaluation *evaluation)
 {
 	const struct cw_leader_config *config = evaluation->all->config;
@@ -821,7 +838,8 @@ static void evaluate_component(struct evaluation *evaluation)
 	if (!job)
 		job = new_job(evaluation);
 	if (!job)
-		return; /* out of memory or over the limit: we do not watch the job */
+		/* Out of memory or over the limit: we do not watch the job. */
+		return;
 	job->is_seen = true;
 	for (unsigned i = 0; i < evaluation->n_refs; i++)
 		(void)cw_process_map_set_job(
@@ -902,7 +920,7 @@ void cw_job_evaluation_run(struct cw_job_evaluations *all, struct cw_leader_entr
 		cw_postmortem_sweep(&entry->postmortems);
 	DL_FOREACH_SAFE (entry->jobs, job, tmp) {
 		/*
-		 * If ranks are out of reach, or their node no longer tracks them, they have not
+		 * Ranks that are out of reach, or that their node no longer watches, have not
 		 * ended.
 		 */
 		if (!job->is_seen)
