@@ -4,9 +4,9 @@
  * job is in job_evaluation.c.
  *
  * A digest creates or renews the entry of its job key, and its sender gets an answer. If this
- * leader is at its limit, the sender asks the next node. We do not read copies until their leader
- * is lost. If two nodes both think that they lead, a third node lets the first of them speak. We
- * charge the CPU time of evaluations to the user of the jobs.
+ * leader is at its limit, the sender asks the next node. We do not read copies of digests until
+ * their leader is lost. If two nodes both think that they lead, a third node objects to all but the
+ * first announcer. We charge the CPU time of evaluations to the user of the jobs.
  */
 #include "leader/leader.h"
 
@@ -25,13 +25,13 @@
 #include "leader/job_evaluation.h"
 #include "leader/snapshot_build.h"
 
-/* The reason in an objection. The announcing node recognizes the case by this text. */
+/* The reason in an objection. believed_times() of the announcing node compares with this text. */
 #define ANNOUNCED_FIRST "another node announced it first"
 
-/* A node that announced an incident of a job. We remember it for CW_LEADER_ANNOUNCED_NS. */
+/* A node's announcement of an incident of a job. We remember it for CW_LEADER_ANNOUNCED_NS. */
 struct cw_announced {
 	struct cw_job_id job;
-	int64_t at_ns; /* awake; 0 = unused */
+	int64_t at_ns; /* time of the announcement, awake; 0 = unused */
 	char node[64];
 	bool led_here; /* this node reported to that node at that time */
 };
@@ -39,13 +39,13 @@ struct cw_announced {
 struct cw_leader {
 	struct cw_leader_config config;
 	struct cw_leader_entry *entries;
-	struct cw_uid_count *held; /* number of job keys of each user */
+	struct cw_uid_count *held; /* number of job keys for each user */
 	struct cw_untracked *untracked;
 	int64_t untracked_ns; /* time of the last tick of `untracked` */
 	struct cw_job_evaluations evaluations;
 	/*
-	 * CPU time that evaluations and text have used since spent_since_ns. Beyond
-	 * CW_LEADER_TEXT_NS we write no more text.
+	 * The CPU time that evaluations and text have used since spent_since_ns. When it exceeds
+	 * CW_LEADER_TEXT_NS, we write no more text.
 	 */
 	int64_t spent_ns, spent_since_ns;
 	int64_t woke_ns; /* end of this daemon's last hold-up, on the awake clock */
@@ -155,7 +155,7 @@ static void forget_untracked(struct cw_leader *l, const struct cw_job_digests *d
 }
 
 /*
- * Finds an entry that must make room for another. A new copy displaces only copies, and never an
+ * Finds an entry that another entry may displace. A new copy displaces only copies, and never an
  * entry that this node leads.
  */
 static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_t users,
@@ -178,7 +178,10 @@ static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_
 	return cw_quota_displaced(charges, n, CW_LEADER_MAX_JOB_KEYS, users);
 }
 
-/* Makes room for a new entry. Returns false if the limit is reached and no entry yields. */
+/*
+ * Makes room for a new entry, by dropping another if the limit is reached. Returns false if no
+ * entry can be dropped.
+ */
 static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 {
 	const struct cw_quota_count count = {
@@ -203,8 +206,8 @@ static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 }
 
 /*
- * Returns when a new entry of this user may be evaluated. All entries of a user share one budget,
- * so a new entry brings none of its own.
+ * Returns the time before which we do not evaluate a new entry of this user. All entries of a user
+ * share one budget, so a new entry brings no budget of its own.
  */
 static int64_t not_before_of(const struct cw_leader *l, uint32_t uid)
 {
@@ -257,7 +260,7 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 			   to, strerror(-r));
 }
 
-/* Answers a digest with this number and job_hash. */
+/* Answers a digest that has this number and job_hash. */
 static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, const char *to,
 		   uint64_t number, uint64_t job_hash)
 {
@@ -278,7 +281,7 @@ static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, con
 								   : CW_STANDING_WATCHED });
 }
 
-/* Refuses a digest. The refused node shows this in its status, and tries the next leader. */
+/* Refuses a digest. The refused node shows the refusal in its status, and tries the next leader. */
 static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
 			  const struct cw_msg_digest *d, const char *to)
 {
@@ -292,9 +295,9 @@ static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
 }
 
 /*
- * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest. Its
- * sender appears nowhere as a node of the job, so the job would become silent without a visible
- * reason.
+ * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest. The
+ * status does not list its sender as a node of the job, so the job would become silent without a
+ * visible reason.
  */
 static void pass_on_mute(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
 {
@@ -305,8 +308,8 @@ static void pass_on_mute(const struct cw_leader *l, const char *from, const stru
 }
 
 /*
- * Finds the entry of a digest. *ret NULL: this node does not lead the job yet. Returns the same as
- * cw_job_id_read().
+ * Finds the entry of a digest. *ret = NULL: this node does not lead the job yet. Returns the result
+ * of cw_job_id_read().
  */
 static int find_entry_of_digest(const struct cw_leader *l, const struct cw_msg_digest *d,
 				struct cw_job_id *ret_job, struct cw_leader_entry **ret)
@@ -333,14 +336,14 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	uint64_t number = d->number, job_hash = d->job_hash;
 	struct cw_job_id job;
 
-	/* A digest must be about its sender and must name its job. */
+	/* We refuse a digest that is not about its sender, or does not name its job. */
 	if (strcmp(d->node, from) != 0 || find_entry_of_digest(l, d, &job, &entry) != 0) {
 		l->stats.refused_digests++;
 		return;
 	}
 	if (!entry && d->n_ranks == 0) {
 		/*
-		 * There is nothing to watch, but if the node got no answer, it would look for
+		 * There is nothing to watch. But without an answer the node would search for
 		 * another leader.
 		 */
 		if (d->untracked && !is_copy)
@@ -365,8 +368,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	}
 	if (is_copy) {
 		/*
-		 * We use no ranks of job keys that we do not lead. A job key that we lead has few
-		 * copies: digests of nodes that follow another leader.
+		 * While we do not lead a job key, we need no ranks of it. A job key that we lead
+		 * has few copies: only digests of nodes that follow another leader.
 		 */
 		if (entry->is_led)
 			(void)cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES);
@@ -382,8 +385,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 }
 
 /*
- * Finds an incident of this user, because an id alone belongs to no user. label: the label of its
- * job; NULL = any job of this user.
+ * Finds an incident of this user by its id. Other users may claim the id in messages. label: the label
+ * of the incident's job; NULL = any job of this user.
  */
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
@@ -414,7 +417,10 @@ static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_
 	       l->config.effects->was_sent_here(l->config.effects->user, &due);
 }
 
-/* True if this node leads the job and the announcing node reports to it. */
+/*
+ * True if this node leads the job, and node `from`, which announced an incident, reports to this
+ * node.
+ */
 static bool leads_better(const struct cw_leader *l, const struct cw_job_id *job, const char *from)
 {
 	const char *self = l->config.self;
@@ -438,14 +444,16 @@ static bool is_led_by(const struct cw_leader *l, const struct cw_job_id *job, co
 }
 
 /*
- * If some links are cut, two nodes may each think that they lead. A third node that has contact
- * with both lets the first announcer speak, as long as that node is alive.
+ * True if we object to the announcement of node `from`, because another node announced an incident
+ * of the job first. If some links are cut, two nodes may each think that they lead. A third node
+ * that has contact with both lets the first announcer speak while that node is alive.
  *
- * There are two exceptions, both only if this node now reports to the second announcer. First, this
- * node reported to the first announcer when that announced. The first announcer then stood in for a
- * daemon that was held up. It no longer leads, and will not speak. Second, CW_LEADER_SPEAKS_NS have
- * passed. This node already reported to the second announcer, so the first was giving way while it
- * announced. If it has not alerted by now, it never will.
+ * There are two exceptions, both only if this node now reports to `from`:
+ *
+ *  - This node reported to the first announcer at the time of its announcement. That node then
+ *    stood in for a daemon that was held up. It no longer leads, and will not speak.
+ *  - CW_LEADER_SPEAKS_NS have passed. This node already reported to `from` at that time, so the
+ *    first announcer was about to give way. If it has not alerted by now, it never will.
  */
 static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id *job,
 				     const char *from)
@@ -477,7 +485,7 @@ static bool was_announced_by_another(struct cw_leader *l, const struct cw_job_id
 	return false;
 }
 
-/* True if a node that has since become unreachable announced an incident of the job. */
+/* True if a node that announced an incident of the job has become unreachable since. */
 static bool was_announced_by_lost_peer(const struct cw_leader *l, const struct cw_job_id *job)
 {
 	int64_t now = cw_clock_awake_ns(l->config.clock);
@@ -528,7 +536,7 @@ static void take_announcement(struct cw_leader *l, const char *from,
 			   strerror(-r));
 }
 
-/* True if the node leads the job as far as this node knows, or did so while this node was away. */
+/* True if the node leads the job as far as this node knows, or led it while this node was away. */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
 	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
@@ -586,8 +594,8 @@ bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t ui
 	bool is_believed;
 
 	/*
-	 * We believe a claim about the job that it names. But we do not believe it if we know that
-	 * the id belongs to another job.
+	 * We believe a claim about the job that the claim names, unless we know that its id belongs
+	 * to another job.
 	 */
 	if (cw_job_id_make(uid, label, &job) < 0 ||
 	    (inc && inc != find_incident(l, uid, label, id))) {
@@ -658,7 +666,7 @@ static void evaluate(struct cw_leader *l, struct cw_leader_entry *entry, int64_t
 	charge(l, entry->digests.uid, start, now);
 }
 
-/* True if a pending evaluation may continue within its budget. */
+/* True if the CPU budget allows us to continue a pending evaluation. */
 static bool may_finish(struct cw_leader *l, int64_t now)
 {
 	if (now - l->spent_since_ns >= CW_LEADER_TEXT_EVERY_NS) {
@@ -682,7 +690,7 @@ static void finish_evaluation(struct cw_leader *l, int64_t now)
 	charge(l, uid, start, now);
 }
 
-/* Sorts the entry with the oldest evaluation first. */
+/* Compares two entries for sorting: the entry with the oldest evaluation comes first. */
 static int by_last_evaluation(const struct cw_leader_entry *a, const struct cw_leader_entry *b)
 {
 	return (a->evaluated_ns > b->evaluated_ns) - (a->evaluated_ns < b->evaluated_ns);
@@ -708,7 +716,7 @@ static void update_leadership(struct cw_leader *l, struct cw_leader_entry *entry
 	entry->is_led = false;
 }
 
-/* Notes when this daemon resumes after a hold-up. Returns the current time. */
+/* Notes the end of a hold-up of this daemon. Returns the current time. */
 static int64_t note_time(struct cw_leader *l)
 {
 	int64_t now = cw_clock_now_ns(l->config.clock);
@@ -721,8 +729,8 @@ static int64_t note_time(struct cw_leader *l)
 }
 
 /*
- * True if this daemon's digests are old because it was held up. The evaluation waits until the
- * job's nodes have sent new ones, or are late with them.
+ * True if the entry's digests are old because this daemon was held up. We do not evaluate until the
+ * job's nodes have sent new digests, or are late with them.
  */
 static bool is_out_of_date(const struct cw_leader *l, const struct cw_leader_entry *entry)
 {
@@ -752,8 +760,8 @@ static void evaluate_if_due(struct cw_leader *l, struct cw_leader_entry *entry, 
 }
 
 /*
- * Ends an entry that has no nodes left. Ranks of an unreachable node may still be waiting. If so,
- * the jobs have not ended, and a leader that sees the node again continues their incidents.
+ * Ends an entry that has no nodes left. Ranks of an unreachable node may still be waiting. Then the
+ * jobs have not ended, and a leader that sees the node again continues their incidents.
  */
 static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 {

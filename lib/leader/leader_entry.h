@@ -15,7 +15,7 @@
 
 struct cw_leader_entry {
 	UT_hash_handle hh;
-	struct cw_job_digests digests; /* hashed by its job */
+	struct cw_job_digests digests; /* hashed by its job id */
 	struct cw_process_map processes;
 	struct cw_job *jobs;
 	struct cw_postmortems postmortems; /* post-mortems of jobs that ended */
@@ -26,10 +26,10 @@ struct cw_leader_entry {
 	bool is_led; /* false = we only store copies, in case the leader is lost */
 	/* A node that is now unreachable announced an incident of this job. */
 	bool was_announced_by_lost_peer;
-	int64_t since_ns;         /* time when we admitted the entry */
-	uint64_t pass;            /* number of the current pass; a job with this number is done */
+	int64_t since_ns; /* time when we admitted the entry */
+	uint64_t pass; /* number of the current pass; it has evaluated the jobs with this number */
 	bool is_partly_evaluated; /* some jobs wait for another iteration of the loop */
 	int64_t next_ns;
 	int64_t evaluated_ns;  /* time of the last evaluation */
-	int64_t not_before_ns; /* the user has used up the share of CPU time until then */
+	int64_t not_before_ns; /* until then the user's share of CPU time is used up */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As long as its nodes remember the dead ranks of a component, ten minutes, every evaluation sees
- * the component. Only the first of these evaluations still has the job, with its windows and its
- * last known wait. So we build the document then, and rebuild it when we learn of more deaths. When
- * it has settled, we write it, and only remember that we did.
+ * The nodes remember the dead ranks of a component for ten minutes, and every evaluation in that
+ * time sees the component. Only the first of these evaluations still has the job, with its windows
+ * and its last known wait. So we build the document then, and rebuild it when we learn of more
+ * deaths. When the document has settled, we write it. After that we only remember that we wrote it.
  */
 #include "leader/postmortem.h"
 
@@ -22,29 +22,33 @@
 #include "model/nccl_result.h"
 #include "say/english.h"
 
-/* Stands in place of the number of calls in the id. No real count gets this high. */
+/* The number of calls in the id of a post-mortem. No real number gets this high. */
 #define POSTMORTEM_SEQ UINT64_MAX
 
 struct cw_postmortem {
 	struct cw_postmortem *next, *prev;
 	/*
-	 * These fields identify the component: its largest communicator, and the start of its first
+	 * The identity of the component: its largest communicator, and the start of its first
 	 * process.
 	 */
 	uint64_t comm_id, start_ticks;
 	uint32_t instance;
-	int32_t pid;  /* pid of that process */
-	bool is_seen; /* true if seen since the last sweep */
+	/* Pid of the component's first process. */
+	int32_t pid;
+	bool is_seen; /* seen since the last sweep */
 	bool is_done;
 	bool has_memory;
-	int64_t over_ns, changed_ns; /* first seen as over; last new death */
+	/* Time at which the job was first seen as over; time of the last new death. */
+	int64_t over_ns, changed_ns;
 	unsigned n_dead;
 	struct cw_postmortem_memory memory;
 	struct cw_postmortem_wait
-		odd_call; /* for blamed_call(): a mismatched call on which no rank waits */
+		/* For blamed_call(): a mismatched call that no rank waits in. */
+		odd_call;
 	char incident[CW_INCIDENT_ID_MAX + 1];
 	struct cw_postmortem_first first;
-	json_t *doc; /* from the last evaluation; NULL = none, or none is due */
+	/* Document of the last evaluation; NULL = none, or none is due. */
+	json_t *doc;
 	char cancelled[256];
 	char job[256];
 	uint32_t uid, verdict_class;
@@ -99,7 +103,7 @@ void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snap
 	}
 }
 
-/* ---- which component ---- */
+/* ---- the component of a post-mortem ---- */
 
 bool cw_postmortem_is_over(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			   unsigned n_refs)
@@ -127,8 +131,8 @@ static bool is_better(const struct cw_msg_member *a, const struct cw_msg_member 
 }
 
 /*
- * Takes the lowest member of the largest communicator. Without a communicator, takes the
- * lowest rank.
+ * Sets the identity of the component: the lowest member of its largest communicator. Without a
+ * communicator, it is the lowest rank.
  */
 static void identify(struct cw_postmortem *postmortem, const struct cw_job_digests *digests,
 		     const struct cw_rank_ref *refs, unsigned n_refs)
@@ -203,7 +207,10 @@ static struct cw_postmortem *find(const struct cw_postmortems *all,
 	return NULL;
 }
 
-/* Returns NULL if out of memory, or over the limit. We then write nothing. */
+/*
+ * Finds or adds the post-mortem of these ranks. Returns NULL if out of memory or over the limit; we
+ * then write no post-mortem.
+ */
 static struct cw_postmortem *find_or_add(struct cw_postmortems *all,
 					 const struct cw_job_digests *digests,
 					 const struct cw_rank_ref *refs, unsigned n_refs,
@@ -261,7 +268,7 @@ bool cw_postmortem_is_due(struct cw_postmortems *all, const struct cw_job_digest
 	return now_ns >= due_ns(postmortem, awaits_node(digests, refs, n_refs));
 }
 
-/* ---- its deaths ---- */
+/* ---- deaths ---- */
 
 static void note_members(struct cw_postmortem_death *death, const struct cw_msg_rank *r)
 {
@@ -305,8 +312,8 @@ static struct cw_postmortem_death death_of(const struct cw_postmortem_input *inp
 }
 
 /*
- * Copies facts between the ranks of one process, because these share calls and errors. Such ranks
- * are adjacent.
+ * Copies facts between the ranks of one process, because they share calls and errors. The ranks of
+ * a process are adjacent.
  */
 static void share_facts(const struct cw_postmortem_input *input, struct cw_postmortem_death *deaths)
 {
@@ -361,7 +368,7 @@ static bool was_ended_by_waiting(const struct cw_postmortem_wait *w,
 	return death->liveness == CW_LIVE_EXITED && death->exit_code && death->is_inside_call;
 }
 
-/* True if some rank died inside the same call that the remembered wait was for. */
+/* True if some rank died inside the call that the remembered wait was for. */
 static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struct cw_snapshot *snap)
 {
 	for (uint32_t c = 0; w->since_ns && c < snap->n_comms; c++) {
@@ -383,7 +390,7 @@ static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struc
 
 /*
  * True if we know the last wait of the job. Either the last evaluation was shortly before the first
- * death, or the wait lasted until then.
+ * death, or the wait lasted until that death.
  */
 static bool is_remembered(const struct cw_postmortem *postmortem,
 			  const struct cw_postmortem_input *input,
@@ -397,8 +404,8 @@ static bool is_remembered(const struct cw_postmortem *postmortem,
 }
 
 /*
- * Returns the mismatched call, if the first rank to end got wrong data from it. The alert blames
- * the same call. NULL = none.
+ * Returns the mismatched call that gave wrong data to the first rank that ended. The alert blames
+ * the same call. NULL = there is no such call.
  */
 static const struct cw_postmortem_wait *blamed_call(struct cw_postmortem *postmortem,
 						    const struct cw_postmortem_input *input,
@@ -475,8 +482,8 @@ static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effe
 	int r = 0;
 
 	/*
-	 * If an alert of the job was sent, the user finds the post-mortem with it, and we send no
-	 * other.
+	 * If an alert of the job was sent, the user finds the post-mortem with that alert. We then
+	 * send no other alert.
 	 */
 	if (effects->put_postmortem)
 		r = effects->put_postmortem(effects->user, &due, pm->doc, !*pm->incident);
@@ -582,7 +589,8 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 	json_decref(postmortem->doc);
 	postmortem->doc = doc;
 	postmortem->verdict_class = (uint32_t)cw_class_from_name(
-		json_string_value(json_object_get(doc, "class"))); /* a name that we wrote */
+		/* The name is one that we wrote. */
+		json_string_value(json_object_get(doc, "class")));
 	return 0;
 }
 
@@ -610,7 +618,8 @@ static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_i
 	if (postmortem->first.outcome == CW_POSTMORTEM_FAILED || has_unalerted_wrong_data(input))
 		return make_doc(postmortem, input, deaths, is_first);
 	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED && postmortem->doc) {
-		json_decref(postmortem->doc); /* after all reports: it was no failure */
+		/* After all reports we know that the job did not fail. */
+		json_decref(postmortem->doc);
 		postmortem->doc = NULL;
 	}
 	return 0;
@@ -638,7 +647,8 @@ void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_e
 		return;
 	if (!*e->job)
 		begin(e, input);
-	if (!*e->incident) /* a later evaluation may find an alert from before a restart */
+	/* A later evaluation may find an alert from before a restart. */
+	if (!*e->incident)
 		(void)snprintf(e->incident, sizeof(e->incident), "%s", input->incident);
 	if (!is_a_job(input->snap) ||
 	    (!e->has_memory &&
@@ -675,7 +685,7 @@ void cw_postmortem_sweep(struct cw_postmortems *all)
 
 	DL_FOREACH_SAFE (all->list, postmortem, tmp) {
 		/*
-		 * Keep a pending post-mortem, because its ranks may now be in one component with
+		 * We keep a pending post-mortem, because its ranks may now be in one component with
 		 * new ranks.
 		 */
 		if (!postmortem->is_seen && postmortem->is_done)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every list has a limit, independent of the size of the job. We list the earliest ends one by one,
- * and group all ends by kind. We list open calls by communicator and number. We list the last calls
- * only of relevant ranks. Texts come from foreign processes, and the printer escapes them.
+ * Every list of the document has a limit, independent of the size of the job. We list the earliest
+ * ends one by one, and group all ends by kind. We list open calls by communicator and number, and
+ * the last calls of relevant ranks only. Texts come from foreign processes, and the printer escapes
+ * them.
  */
 #include "leader/postmortem_doc.h"
 
@@ -36,7 +37,7 @@ static int64_t first_ns(const struct cw_postmortem_facts *facts)
 	return facts->first->n_failed ? facts->deaths[facts->first->earliest].ended_ns : 0;
 }
 
-/* True if the document names a first death. For a cancelled job no rank is to blame. */
+/* True if the document names a first death. In a cancelled job no rank is to blame. */
 static bool has_first(const struct cw_postmortem_facts *facts)
 {
 	return facts->first->n_first && facts->first->outcome == CW_POSTMORTEM_FAILED;
@@ -93,7 +94,7 @@ static struct picked pick(const struct cw_postmortem_facts *facts,
 	return p;
 }
 
-/* Formats "rank 3" or "ranks 0-3,7". If no number is known, formats the count. */
+/* Formats "rank 3" or "ranks 0-3,7". If no rank number is known, formats the number of ranks. */
 static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 {
 	char set[RANKS_BYTES];
@@ -106,7 +107,7 @@ static void say_ranks(const int32_t *ranks, uint32_t n, char *buf, size_t len)
 
 /* ---- ends ---- */
 
-/* For sorting ranks by the instant of their end. Living ranks come last. */
+/* The key for sorting ranks by the time of their end. Living ranks come last. */
 struct by_time {
 	int64_t ended_ns;
 	uint32_t rank;
@@ -201,7 +202,7 @@ static json_t *group_doc(const struct cw_postmortem_facts *facts, uint32_t i, ui
 	return cw_json_finish(doc, bad);
 }
 
-/* Returns false if rank i ended in the same way as the head of an earlier group. */
+/* True if no head of the earlier groups ended in the same way as rank i. */
 static bool is_new_group(const struct cw_postmortem_facts *facts, const uint32_t *heads, uint32_t n,
 			 uint32_t i)
 {
@@ -345,8 +346,8 @@ static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
 }
 
 /*
- * In a large communicator we compare only the first members with each other, because the cost grows
- * with the square of their number.
+ * The maximum number of members of a communicator that we compare with each other. The cost grows
+ * with the square of this number.
  */
 #define MAX_COMPARED 1024u
 
@@ -386,8 +387,8 @@ static bool matters(const struct cw_postmortem_facts *facts, uint32_t i)
 }
 
 /*
- * Lists the newest calls of a rank on one communicator, oldest first. They come from the rank's
- * window; without a window, we list only the last call.
+ * Lists the newest calls of a rank on one communicator, the oldest first. The calls come from the
+ * rank's window. Without a window, we list only the last call.
  */
 static json_t *calls_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
 			 const struct cw_snap_member *m)
@@ -445,7 +446,7 @@ static json_t *wrong_data_doc(const struct cw_postmortem_facts *facts)
 	return cw_json_finish(list, bad);
 }
 
-/* ---- unknowns ---- */
+/* ---- unknown facts ---- */
 
 static void note(json_t *notes, int *bad, const char *text)
 {
@@ -519,7 +520,10 @@ static json_t *notes_doc(const struct cw_postmortem_facts *facts)
 
 /* ---- summary ---- */
 
-/* Appends "it was killed by SIGKILL sent by …". Uses the kernel's facts if there are any. */
+/*
+ * Appends how the rank ended: "it was killed by SIGKILL sent by …". Uses the kernel's facts if
+ * there are any.
+ */
 static void add_how(const struct cw_postmortem_facts *facts, uint32_t i, char *buf, size_t len)
 {
 	const struct cw_snap_rank *r = rank_of(facts, i);
@@ -559,7 +563,7 @@ static void add_others(const struct cw_postmortem_facts *facts, char *buf, size_
 			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 }
 
-/* True if we know all expected ranks of the job, and all have ended. */
+/* True if we know all expected ranks of the job, and all of them have ended. */
 static bool is_all_known(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_snapshot *snap = facts->input->snap;
@@ -608,7 +612,7 @@ static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_
 	const struct cw_postmortem_wait *w = facts->blamed;
 	int n = (int)strlen(w->summary);
 
-	/* Drop the full stop, because the sentence continues. */
+	/* We drop the full stop, because the sentence continues. */
 	if (n && w->summary[n - 1] == '.')
 		n--;
 	if (w->since_ns)
@@ -642,7 +646,7 @@ static enum cw_class class_of(const struct cw_postmortem_facts *facts)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
-/* True if the blame is for mismatched calls. The summary already contains these. */
+/* True if we blame mismatched calls. The summary then already contains these calls. */
 static bool is_of_calls(const struct cw_postmortem_facts *facts)
 {
 	return facts->blamed && facts->blamed->verdict_class == CW_CLASS_MISMATCH;
@@ -688,8 +692,8 @@ static enum cw_detail detail_of(const struct cw_postmortem_facts *facts)
 }
 
 /*
- * True if a request ended one of the first ranks. A request has a reason, which may be an end that
- * we did not see.
+ * True if a request ended one of the first ranks. A request has a reason, and the reason may be an
+ * end that we did not see.
  */
 static bool was_first_asked(const struct cw_postmortem_facts *facts)
 {
@@ -701,8 +705,8 @@ static bool was_first_asked(const struct cw_postmortem_facts *facts)
 }
 
 /*
- * If the times of the ends decide and we know all ends, the result is certain. A decision by cause
- * is a heuristic, and a tie is no decision.
+ * Returns the confidence. If the times of the ends decide and we know all ends, the result is
+ * certain. A decision by cause is a heuristic, and a tie is no decision.
  */
 static enum cw_confidence confidence_of(const struct cw_postmortem_facts *facts)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the document of a post-mortem, collwatch.postmortem/1, as in docs/schemas.md. Pure. */
+/* Builds the document of a post-mortem, collwatch.postmortem/1 (docs/schemas.md). Pure. */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +7,8 @@
 #include "leader/postmortem.h"
 
 /*
- * Limits on the items that we list for a job of thousands of ranks. We only count the other items.
+ * The maximum numbers of items that we list for a job of thousands of ranks. We only count further
+ * items.
  */
 #define CW_POSTMORTEM_DOC_MAX_ENDS 64u
 #define CW_POSTMORTEM_DOC_MAX_GROUPS 32u
@@ -24,7 +25,7 @@ struct cw_postmortem_facts {
 	const struct cw_postmortem_first *first;
 	/*
 	 * Set if the job's own watchdog ended the job. We then blame the ranks that the job waited
-	 * for, not the first death.
+	 * for, and not the first death.
 	 */
 	const struct cw_postmortem_wait *blamed;
 };

@@ -2,7 +2,7 @@
 /*
  * We find the earliest failure, then all deaths whose times are too close to tell apart. Among
  * these the kind of death decides, then the sender of a signal. A job counts as cancelled in two
- * cases: no rank failed before most were asked to end, or SIGKILL ended all ranks at once.
+ * cases: no rank failed before most ranks were asked to end, or SIGKILL ended all ranks at once.
  */
 #include "leader/postmortem_first.h"
 
@@ -23,8 +23,8 @@ static bool is_asked(const struct cw_postmortem_death *death)
 	if (death->end_by == CW_END_BY_PARENT || death->end_by == CW_END_BY_INIT)
 		return true;
 	/*
-	 * An exit with an error counts as requested if the kernel recorded its cause. The kernel
-	 * also records if there was none.
+	 * An exit with an error counts as requested if the kernel recorded a cause. The kernel also
+	 * records that there was none.
 	 */
 	return death->liveness == CW_LIVE_EXITED && death->exit_code &&
 	       death->end_by != CW_END_BY_UNKNOWN && death->end_by != CW_END_BY_NOBODY;
@@ -40,7 +40,8 @@ static enum cw_postmortem_kind kind_of_signal(const struct cw_postmortem_death *
 								     : CW_POSTMORTEM_OWN;
 	case SIGHUP:
 	case SIGPIPE:
-		return CW_POSTMORTEM_REACTION; /* its terminal or the reader of its pipe is gone */
+		/* The terminal of the process, or the reader of its pipe, is gone. */
+		return CW_POSTMORTEM_REACTION;
 	default:
 		return death->end_by == CW_END_BY_PROCESS || death->end_by == CW_END_BY_OUTSIDE
 			       ? CW_POSTMORTEM_KILLED
@@ -96,7 +97,7 @@ static bool has_failed(const struct cw_postmortem_death *death)
 	return cw_postmortem_kind(death) < CW_POSTMORTEM_NO_FAILURE;
 }
 
-/* True if, given the uncertainty, both deaths may be simultaneous. */
+/* True if both deaths may be simultaneous, given their uncertainty. */
 static bool is_together(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
 {
 	int64_t apart =
@@ -107,7 +108,7 @@ static bool is_together(const struct cw_postmortem_death *a, const struct cw_pos
 	return apart <= a->unsure_ns + b->unsure_ns;
 }
 
-/* True if both ranks are of one process. They then end at one instant and from one cause. */
+/* True if both ranks are of one process. They then end at one time and for one cause. */
 static bool is_one_process(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
 {
 	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
@@ -163,8 +164,8 @@ static uint32_t count(const bool *is, uint32_t n_deaths)
 }
 
 /*
- * Drops each rank whose signal came from another of the first ranks. The sender is to blame before
- * its target, no matter how the sender died.
+ * Drops each of the first ranks whose signal came from another of them. The sender is to blame
+ * before its target, no matter how the sender died.
  */
 static void drop_receivers(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			   bool *is_first, struct cw_postmortem_first *f)
@@ -202,7 +203,9 @@ static bool is_stroke(const struct cw_postmortem_death *deaths, uint32_t n_death
 	return killed >= 2 && killed == f->n_failed;
 }
 
-/* True if the first ranks, and most others, were asked to end. Other kinds of death came later. */
+/*
+ * True if the first ranks, and most others, were asked to end, and other kinds of death came later.
+ */
 static bool is_cancelled(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			 const bool *is_first, const struct cw_postmortem_first *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This is mark and sweep. An evaluation sets the job of each process that it sees. The sweep after
- * it drops the entries that were not set since the last sweep.
+ * The map uses mark and sweep. An evaluation sets the job of each process that it sees. The sweep
+ * after the evaluation drops the entries that were not set since the last sweep.
  */
 #include "leader/process_map.h"
 
@@ -14,7 +14,8 @@
 #include "common/htable.h"
 
 /*
- * We hash and compare the whole struct. It has no padding, and the bytes behind the name are zeros.
+ * The key of an entry. We hash and compare the whole struct. It has no padding, and the bytes
+ * behind the name are zeros.
  */
 struct process_key {
 	uint64_t pid, start_ticks;

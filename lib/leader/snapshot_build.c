@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters. First come the ranks. Next comes the limit on places, which grows with the
- * number of reported memberships. Then come the members, living ranks before dead ones. If a living
- * and a dead rank claim the same place, the dead one is from an earlier attempt. Last come the
- * job's identity, and notes about omissions. For each kind of object, one function copies it and
- * converts its ages to instants.
+ * We build a snapshot in this order, because each step needs the one before:
+ *
+ *  1. the ranks;
+ *  2. the limit on places, which grows with the number of reported memberships. A place is the room
+ *     for one member of a communicator;
+ *  3. the members, living ranks before dead ones. If a living and a dead rank claim the same place,
+ *     the dead one is from an earlier attempt;
+ *  4. the job's identity, and notes about omissions.
+ *
+ * For each kind of object, one function copies it and converts its ages to instants.
  */
 #include "leader/snapshot_build.h"
 
@@ -19,11 +24,12 @@
 struct builder {
 	const struct cw_build *in;
 	struct cw_snapshot *snap;
-	uint32_t *node_index; /* per node of the digests: index in the snapshot + 1; 0 = none yet */
-	uint64_t places;      /* in the communicators added so far */
+	/* Per node of the digests: index in the snapshot + 1; 0 = not added yet. */
+	uint32_t *node_index;
+	uint64_t places; /* number of places in the communicators added so far */
 	uint64_t places_max;
-	uint32_t over_limit; /* communicators over a limit */
-	uint32_t doubles;    /* members that claim a place that is taken */
+	uint32_t over_limit; /* number of communicators over a limit */
+	uint32_t doubles;    /* number of members that claim a place that another member has */
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -43,8 +49,8 @@ static enum cw_policy policy_of(const char *name)
 #define POLICY_NONE (CW_POLICY_OFF + 1u)
 
 /*
- * Of the nodes with ranks that have these flags, returns the policy with the most alerts.
- * POLICY_NONE = no node has a policy.
+ * Considers the nodes that have ranks with these flags. Returns the policy of these nodes with the
+ * most alerts. POLICY_NONE = no node has a policy.
  */
 static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 {
@@ -62,9 +68,9 @@ static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 }
 
 /*
- * Returns the policy of the job. No single node, whatever its name, can silence a job or make it
- * more patient. If a node's ranks have no record, the node does not know their policy variable. So
- * we prefer nodes with records.
+ * Returns the policy of the job. We take the policy with the most alerts, so that no single node,
+ * whatever its name, can silence a job or make us more patient. A node whose ranks have no record
+ * does not know their policy variable. So we prefer nodes with records.
  */
 static unsigned policy_of_all(const struct cw_build *in)
 {
@@ -92,8 +98,8 @@ static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 }
 
 /*
- * Returns the rank number that the user knows: the label, or else the rank in the largest
- * communicator.
+ * Returns the rank number that the user knows: the label. Without a label, it is the rank in the
+ * largest communicator.
  */
 static int32_t label_of(const struct cw_msg_rank *rank)
 {
@@ -131,7 +137,8 @@ static int add_rank(struct builder *b, const struct cw_rank_ref *ref)
 }
 
 /*
- * Finds or adds a communicator. If it is over a limit, we omit it, and *ret_index is CW_SNAP_NONE.
+ * Finds or adds a communicator. We omit a communicator over a limit, and *ret_index is then
+ * CW_SNAP_NONE.
  */
 static int find_or_add_comm(struct builder *b, const struct cw_msg_member *member,
 			    uint32_t *ret_index)
@@ -152,13 +159,13 @@ static int find_or_add_comm(struct builder *b, const struct cw_msg_member *membe
 		return 0;
 	}
 	b->places += member->nranks;
-	/* Members may report different sizes, so make a place for each claimed rank. */
+	/* Members may report different sizes, so we make a place for each claimed rank. */
 	if (*ret_index != CW_SNAP_NONE)
 		return cw_snapshot_grow_comm(b->snap, *ret_index, member->nranks);
 	return cw_snapshot_add_comm_raw(b->snap, &comm, ret_index);
 }
 
-/* Copies the member's facts. The p2p counters and last hashes are borrowed. */
+/* Copies the member's facts. Borrows the p2p counters and last hashes. */
 static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *from, int64_t at_ns)
 {
 	uint32_t n = from->n_checkpoints < CW_SNAP_CHECKPOINTS ? from->n_checkpoints
@@ -174,7 +181,7 @@ static void copy_facts(struct cw_snap_member *to, const struct cw_msg_member *fr
 	to->n_p2p = from->n_p2p;
 }
 
-/* Joins both windows, oldest op first. If an op is in both windows, it appears once. */
+/* Joins both windows, the oldest op first. An op that is in both windows appears once. */
 static int attach_joined(struct builder *b, uint32_t comm, uint32_t comm_rank,
 			 const struct cw_job_window *past, const struct cw_job_window *last)
 {
@@ -251,7 +258,7 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 	r = find_or_add_comm(b, from, &comm);
 	if (r < 0 || comm == CW_SNAP_NONE)
 		return r;
-	/* Skip a rank that is still inside the init call. It has no place yet. */
+	/* We skip a rank that is still inside the init call, because it has no place yet. */
 	if (from->comm_rank < 0 || (uint32_t)from->comm_rank >= b->snap->comms[comm].nranks)
 		return 0;
 	r = cw_snapshot_claim_member(b->snap, comm, (uint32_t)from->comm_rank, rank_index, &member);
@@ -267,8 +274,8 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 }
 
 /*
- * Adds the members of living or of dead ranks. Call this for living ranks first. If a living and a
- * dead rank claim the same place, the dead one is from an earlier attempt.
+ * Adds the members of living ranks, or of dead ranks. The caller adds those of living ranks first.
+ * If a living and a dead rank claim the same place, the dead one is from an earlier attempt.
  */
 static int add_members(struct builder *b, bool dead)
 {
@@ -289,9 +296,9 @@ static int add_members(struct builder *b, bool dead)
 }
 
 /*
- * Sets the limit on places. A communicator costs memory for each rank of its claimed size, so the
- * limit grows with the number of reported memberships. The factor is a thousand, because a leader
- * that sees one node of a job of 16,384 ranks needs that much.
+ * Sets the limit on places. A communicator costs memory for each rank of its claimed size. So the
+ * limit grows with the number of reported memberships. The factor is a thousand: a leader that sees
+ * one node of a job of 16,384 ranks needs that much.
  */
 static void limit_places(struct builder *b)
 {
@@ -333,7 +340,9 @@ static bool has_reported(const struct cw_job_digests *digests, const char *node)
 	return false;
 }
 
-/* Notes unreachable daemons if ranks are missing, because they are the likely reason. */
+/*
+ * If ranks are missing, adds a note about unreachable daemons, because these are the likely reason.
+ */
 static int note_unseen(struct builder *b)
 {
 	const struct cw_peer *peers = b->in->peers;
@@ -357,7 +366,7 @@ static int note_unseen(struct builder *b)
 	return cw_snapshot_add_note(b->snap, text);
 }
 
-/* Notes ranks that exist, but whose node is over its limit and does not read their records. */
+/* Adds a note about ranks whose node is over its limit and so does not read their records. */
 static int note_untracked(struct builder *b)
 {
 	const struct cw_job_digests *digests = b->in->digests;
@@ -388,8 +397,8 @@ static bool is_by_profiler(const struct cw_msg_rank *rank)
 }
 
 /*
- * Notes ranks that use the profiler interface. For these we cannot detect a wrong operator, or the
- * device progress of a call.
+ * Adds a note about ranks that use the profiler interface. For these we cannot detect a wrong
+ * operator, or the device progress of a call.
  */
 static int note_profiler(struct builder *b)
 {
@@ -449,7 +458,7 @@ static int add_notes(struct builder *b)
 	return r;
 }
 
-/* Adds the call stacks, which keep their numbers. */
+/* Adds the call stacks. They keep their numbers. */
 static int add_stacks(struct builder *b)
 {
 	const struct cw_text_set *stacks = b->in->job ? &b->in->job->stacks : NULL;
@@ -474,7 +483,7 @@ static int fill(struct builder *b)
 		r = add_members(b, true);
 	cw_snapshot_clear_unclaimed(b->snap);
 	if (r >= 0)
-		r = set_identity(b); /* call this last: it needs the communicators */
+		r = set_identity(b); /* comes last, because it needs the communicators */
 	return r < 0 ? r : add_notes(b);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds the engine's input from digests. It converts ages to instants on this daemon's timeline,
- * joins members by comm id and comm rank, and attaches fetched windows. Everything in a digest is
- * untrusted: we omit members beyond the limits and say so in the snapshot's notes.
+ * joins members by comm id and comm rank, and attaches fetched windows. All data of a digest is
+ * untrusted. We omit members over the limits, and the snapshot's notes tell that.
  *
  * Loop thread only; does not block.
  */
@@ -16,8 +16,8 @@
 #include "model/snapshot.h"
 
 /*
- * Most members of one communicator, and most members of all communicators of a job. A member takes
- * 300 bytes.
+ * The maximum number of members of one communicator, and of all communicators of a job. A member
+ * takes 300 bytes.
  */
 #define CW_BUILD_MAX_NRANKS 65536u
 #define CW_BUILD_MAX_PLACES (1u << 19)
@@ -26,16 +26,20 @@ struct cw_build {
 	const struct cw_job_digests *digests;
 	const struct cw_rank_ref *refs; /* the ranks of this job */
 	unsigned n_refs;
-	struct cw_job *job; /* the windows come from here; NULL = attach none */
+	struct cw_job *job; /* the job whose windows we attach; NULL = attach none */
 	struct cw_thresholds thresholds;
 	int64_t now_ns, wall_ns, held_ns;
-	/* Memory of an earlier snapshot, which we reuse if there is one; NULL = allocate. */
+	/*
+	 * The memory of an earlier snapshot, which we reuse; *spare may be NULL. NULL = always
+	 * allocate.
+	 */
 	struct cw_snapshot **spare;
-	uint64_t places_free;  /* places left for members that no rank has reported */
-	uint64_t *over_limit;  /* counts communicators over a limit; NULL = no counter */
+	uint64_t places_free;  /* places that are allowed for members that no rank has reported */
+	uint64_t *over_limit;  /* counter of communicators over a limit; NULL = no counter */
 	bool sees_only_itself; /* this node has no peers */
-	bool finds_peers;      /* peers come and go, so zero peers may mean none yet */
-	/* The peers. If a peer never reported, it may have the missing ranks. */
+	/* Peers come and go, so zero peers may mean that we have not found one yet. */
+	bool finds_peers;
+	/* The peers. A peer that never reported may have the missing ranks. */
 	const struct cw_peer *peers;
 	unsigned n_peers;
 	int64_t awake_ns;

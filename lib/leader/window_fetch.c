@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window costs the nodes reads of records, and the leader memory. So we request only
- * communicators that the verdict wants. We request them only from nodes with members of them, and
- * only while no reply is outstanding.
+ * A window costs the nodes reads of records, and costs the leader memory. So we request only
+ * communicators that the verdict wants, and only from nodes with members of these communicators. We
+ * send no request while a reply is outstanding.
  */
 #include "leader/window_fetch.h"
 
@@ -16,8 +16,9 @@ static void take_windows(struct cw_job *job, const char *node, const struct cw_m
 	if (!reply)
 		return;
 	/*
-	 * We count ages from the request. A slow reply was read at some moment in between, and an
-	 * op must not look younger than it is. If memory runs out, we decide without the windows.
+	 * We count ages from the request. The node read the records at some time between request
+	 * and reply, and an op must not look younger than it is. If we are out of memory, we decide
+	 * without the windows.
 	 */
 	if (cw_job_window_add(job, node, &reply->window_reply, kind, job->windows_asked_ns) < 0)
 		leader_log(job->incidents.config.effects, CW_LOG_WARN,
@@ -64,8 +65,8 @@ static unsigned query_peers(const struct cw_leader_effects *effects,
 		if (node->state != CW_NODE_REPORTING ||
 		    !has_member_of(node, request->comm_ids, request->n_comm_ids))
 			continue;
-		msg.window_request.job_hash = node->digest->digest.job_hash; /* the node's own name
-									      * for the job */
+		/* The node's own name for the job. */
+		msg.window_request.job_hash = node->digest->digest.job_hash;
 		if (effects->ask(effects->user, node->name, &msg, CW_WINDOW_FETCH_MS, on_reply,
 				 job) == 0) {
 			job->windows_awaited++;
@@ -80,7 +81,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the largest number of members that the communicator has on one node. */
+/* Returns the largest number of members that the communicator has on any node. */
 static uint32_t most_on_a_node(const struct cw_job_digests *digests, uint64_t id)
 {
 	uint32_t most = 1;
@@ -102,7 +103,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *effects,
 			     const struct cw_job_digests *digests, struct cw_job *job,
 			     const struct cw_snap_comm *comm, int64_t now)
 {
-	/* The size of one reply and the job's memory limit the number of calls. */
+	/* The size of a reply and the job's memory limit the number of calls. */
 	uint32_t max_calls = min_u32(CW_MSG_MAX_REPLY_OPS / most_on_a_node(digests, comm->id),
 				     CW_JOB_MAX_PAST_OPS / (comm->nranks ? comm->nranks : 1));
 	struct cw_msg_window_request request = { .n_comm_ids = 1 };
@@ -118,7 +119,7 @@ static unsigned ask_for_past(const struct cw_leader_effects *effects,
 	return query_peers(effects, digests, job, &request, on_past_windows);
 }
 
-/* True if a rank waits in the communicator now. If not, only the past is of interest. */
+/* True if a rank waits in the communicator now. Otherwise we only need calls of the past. */
 static bool is_waited_on(const struct cw_verdict *verdict, uint32_t comm)
 {
 	if (!verdict->waiting_since_ns)
@@ -169,7 +170,7 @@ unsigned cw_window_fetch(const struct cw_leader_effects *effects,
 
 /*
  * True if the ops of all communicators fit the limit. The late rank may itself have waited in any
- * communicator, so we fetch all or none.
+ * communicator, so we fetch the windows of all communicators or of none.
  */
 static bool are_few_enough(const struct cw_job_digests *digests, const struct cw_snapshot *snap,
 			   uint32_t max_ops)

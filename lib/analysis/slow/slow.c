@@ -123,7 +123,7 @@ static struct arrival arrival_of(const struct race *r, uint32_t member, uint64_t
 		a.is_held = (op->flags & CW_OPF_RETURNED) && op->return_ns >= a.at_ns + LATE_NS;
 		a.waited_ns = slow_wait_before_ns(r->waits, r->comm, member, i);
 		for (uint32_t k = i + 1; k < m->n_window; k++)
-			/* the rank enters all calls of one group together */
+			/* The rank enters all calls of one group together. */
 			if (!op->group_id || m->window[k].group_id != op->group_id) {
 				a.next_ns = slow_within_ns(m->window[k].enter_ns, SLOW_TIME_MAX_NS);
 				break;

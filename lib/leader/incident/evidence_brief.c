@@ -8,12 +8,12 @@
 #include "report/json_util.h"
 
 /*
- * Most threads inside an NCCL call that we keep: for example, a backward pass on its own thread, or
- * the thread of a second communicator.
+ * The maximum number of threads inside an NCCL call that we keep. Examples are a backward pass on
+ * its own thread, and the thread of a second communicator.
  */
 #define MAX_INSIDE 3u
 
-/* Returns whether the thread is inside an NCCL call. Such a thread has our wrapper on its stack. */
+/* True if the thread is inside an NCCL call. Such a thread has our wrapper on its stack. */
 static bool is_inside_nccl(const json_t *thread)
 {
 	const json_t *frames = json_object_get(thread, "frames"), *frame;

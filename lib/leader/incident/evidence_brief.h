@@ -9,7 +9,8 @@
 #include <jansson.h>
 
 /*
- * Keeps the most informative Python thread. Keeps native threads, and facts about threads, only for
- * the main thread and for up to three threads inside an NCCL call.
+ * Removes the less informative parts of doc. We keep one Python thread, the most informative one.
+ * We keep native threads, and facts about threads, only for the main thread and for up to three
+ * threads inside an NCCL call.
  */
 void cw_evidence_brief(json_t *doc);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is one slot per target. One request covers all targets of a node. Replies come one by
- * one and find their slot by node, pid and start. If a node does not answer, we only stop
- * waiting for it.
+ * Each target process has one slot. One request covers all targets of a node. The replies come one
+ * by one, and we find the slot of a reply by node, pid and start. If a node does not answer, we
+ * only stop waiting for it.
  */
 #include "leader/incident/evidence_set.h"
 
@@ -26,7 +26,7 @@ void cw_evidence_set_fini(struct cw_evidence_set *set)
 	*set = (struct cw_evidence_set){ 0 };
 }
 
-/* True if the process is a target already. We request a process with several ranks only once. */
+/* True if the process is a target already. A process with several ranks is one target. */
 static bool is_target(const struct cw_evidence_set *set, const char *node,
 		      const struct cw_snap_rank *r)
 {
@@ -58,8 +58,8 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 			   const struct cw_verdict *verdict)
 {
 	/*
-	 * If the call is over, the ranks have moved on, and their current stacks say nothing about
-	 * it.
+	 * In a silent verdict the call is over. The ranks have moved on, and their current stacks
+	 * do not show the call.
 	 */
 	if (cw_verdict_is_silent(verdict))
 		return;
@@ -177,14 +177,14 @@ json_t *cw_evidence_set_parse(const char *text)
 }
 
 /*
- * Takes only the Python stacks, because the rest of this answer is from a later moment than the
- * document.
+ * Takes only the Python stacks of a second answer. The rest of the answer is from a later moment
+ * than the document.
  */
 static void take_python(struct cw_evidence_slot *slot, const char *text)
 {
 	json_t *doc = cw_evidence_set_parse(text);
 
-	if (!strcmp(python_status(doc), "ok")) /* if memory runs out, the status stays "refused" */
+	if (!strcmp(python_status(doc), "ok")) /* out of memory: the status stays "refused" */
 		(void)json_object_set(slot->doc, "python", json_object_get(doc, "python"));
 	json_decref(doc);
 }

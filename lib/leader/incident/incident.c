@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events move an incident through the states of incident_state.h; entering a state triggers the
- * actions. Evaluations bring verdicts, messages bring evidence and objections, ticks bring the
- * deadlines.
+ * Events move an incident through the states of incident_state.h. When it enters a state, the
+ * actions of that state run. Evaluations bring verdicts, messages bring evidence and objections,
+ * and ticks bring deadlines.
  *
  * The evaluation that confirms the incident creates the documents. Only an evaluation that knows
  * more replaces them. We write the bundle when we alert, and again whenever we have more stacks, a
- * complete snapshot text, or an end.
+ * complete snapshot text, or the end of the incident.
  */
 #include "leader/incident/incident.h"
 
@@ -27,17 +27,18 @@
 #include "report/doc/snapshot_text.h"
 
 /*
- * Interval between writes of a bundle while stacks arrive. With the snapshot of a large job a
- * bundle takes some MiB, so we do not write it for each rank's answer.
+ * The minimum time between two writes of a bundle while stacks arrive. With the snapshot of a large
+ * job a bundle takes some MiB, so we do not write it for each rank's answer.
  */
 #define COLLECTION_WRITE_NS (5 * CW_NS_PER_S)
 
 /*
- * Most ranks and memberships that we convert to text in one iteration of the loop. Each takes 7 us.
+ * The maximum number of ranks and memberships that we convert to text in one iteration of the loop.
+ * Each takes 7 us.
  */
 #define ITERATION_PIECES 2048u
 
-/* If wrong data blocks a rank, it does so within this time. */
+/* If wrong data block a rank, they do so within this time. */
 #define WRONG_DATA_HOLDS_NS (60 * CW_NS_PER_S)
 
 struct cw_objector {
@@ -49,33 +50,47 @@ struct cw_incident {
 	struct cw_incident_config config;
 	struct cw_job_id job;
 	uint32_t state;
-	struct cw_verdict_key key; /* key of the incident's verdict */
+	/* Key of the incident's verdict. */
+	struct cw_verdict_key key;
 	char id[CW_INCIDENT_ID_LEN];
-	json_t *doc, *snapshot;        /* about the decision, or a refined one; snapshot is text */
-	struct cw_snapshot_text *text; /* of a snapshot that is incomplete; otherwise NULL */
+	/* From the decision, or from a later evaluation that knew more; snapshot is text. */
+	json_t *doc, *snapshot;
+	/* Text of a snapshot that is not complete yet; NULL = none. */
+	struct cw_snapshot_text *text;
 	uint32_t verdict_class;
 	enum cw_severity severity; /* severity in the documents */
 	bool is_proof;
-	bool lacks_call;        /* true for a mismatch whose call is unknown */
-	bool is_tie;            /* true for a mismatch whose odd side is unknown */
-	bool is_waited;         /* some rank waits because of it */
-	uint64_t coll_seq;      /* call in the documents; if no rank waits, `key` has no call */
+	/* A mismatch whose call is unknown. */
+	bool lacks_call;
+	/* A mismatch whose odd side is unknown. */
+	bool is_tie;
+	/* Some rank waits because of the incident. */
+	bool is_waited;
+	/* Call in the documents; if no rank waits, `key` has no call. */
+	uint64_t coll_seq;
 	int64_t lasted_ns;      /* duration from the first wait to its end; 0 = ongoing */
 	const char *suppressed; /* static text; NULL = not suppressed */
-	json_t *times;          /* the times that we found first; NULL = none yet */
-	bool is_kept;           /* we continue an earlier bundle, and only change its incident */
-	bool was_closed;        /* the earlier bundle said that its incident is over */
+	/* The times that we found first; NULL = none yet. */
+	json_t *times;
+	/* We continue an earlier bundle, and only change the incident in it. */
+	bool is_kept;
+	/* The earlier bundle stated that its incident was over. */
+	bool was_closed;
 	int64_t confirmed_ns;
-	int64_t clear_ns, evidence_ns, retry_ns, python_ns; /* deadlines, awake; 0 = not running */
+	/* Deadlines on the awake clock; 0 = not running. */
+	int64_t clear_ns, evidence_ns, retry_ns, python_ns;
 	int64_t announced_held_ns; /* how long this daemon had been held up at the announcement */
-	unsigned n_deferred;       /* objections of nodes without a part in leading the job */
+	/* Number of objections from nodes without a part in leading the job. */
+	unsigned n_deferred;
 	bool is_overruling;
 	struct cw_objector objectors[CW_INCIDENT_MAX_OBJECTORS];
 	unsigned n_objectors;
 	struct cw_evidence_set evidence;
 	struct cw_stack_collection *collection; /* NULL = none, or out of memory */
-	uint32_t collection_written;            /* number of answers in the bundle */
-	int64_t collection_due_ns;              /* awake; no write before this time */
+	/* Number of answers that are in the bundle. */
+	uint32_t collection_written;
+	/* No write before this time; awake clock. */
+	int64_t collection_due_ns;
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -95,7 +110,7 @@ int cw_incident_new(const struct cw_incident_config *config, struct cw_incident 
 	return 0;
 }
 
-/* Clears all facts; the caller sets the state. */
+/* Clears all facts about the incident, except for the state, which the caller sets. */
 static void forget(struct cw_incident *inc)
 {
 	inc->config.effects->cancel(inc->config.effects->user, inc);
@@ -173,7 +188,7 @@ static int64_t wall_of(const struct cw_snapshot *snap, int64_t ns)
 }
 
 /*
- * Returns the start of the first member's process. It distinguishes two runs with one constant
+ * Returns the start of the first member's process. It distinguishes two runs that use one constant
  * unique id.
  */
 static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict *v)
@@ -191,8 +206,8 @@ static uint64_t start_of(const struct cw_snapshot *snap, const struct cw_verdict
 
 /*
  * Returns the first call that a missing rank has not made. The waiting ranks may be in a later
- * call. When their parts of that call are done, they may be in a still later one. It is the same
- * hang in each case, also for a leader that starts in between.
+ * call. When their parts of that call are done, they may be in a still later one. The first missed
+ * call stays the same in each case, also for a leader that starts in between.
  */
 static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_verdict *v)
 {
@@ -211,9 +226,8 @@ static uint64_t first_missed(const struct cw_snapshot *snap, const struct cw_ver
 }
 
 /*
- * Makes the subject of a death. A death is one incident, no matter how many calls wait for the
- * rank. A new leader may first see the ranks that wait in another call. The dead process
- * distinguishes a death from other incidents.
+ * Makes the subject of a death. The dead process identifies it. A death is one incident, no matter
+ * how many calls wait for the rank. A new leader may first see ranks that wait in another call.
  */
 static struct cw_incident_matter death_of(const struct cw_incident *inc,
 					  const struct cw_snapshot *snap, uint32_t rank)
@@ -240,7 +254,9 @@ static bool was_alerted(const struct cw_incident *inc, const char *id)
 	return inc->config.effects->was_sent(inc->config.effects->user, &due);
 }
 
-/* If we sent an alert with the id of that matter, takes that id. Returns 0 or -ENOMEM. */
+/*
+ * If we sent an alert under the id of `matter`, the incident takes that id. Returns 0 or -ENOMEM.
+ */
 static int take_alerted_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
 {
 	char id[CW_INCIDENT_ID_LEN];
@@ -257,8 +273,9 @@ static bool is_wrong_size(const struct cw_verdict *v)
 }
 
 /*
- * Returns false if the earlier incident was about another mismatched call on that communicator. Its
- * bundle names the call. The bundle is on the node that alerted; on other nodes the id decides.
+ * True if the earlier incident with this id was about this call. Otherwise it was about another
+ * mismatched call on the communicator. The earlier bundle names its call. That bundle is on the
+ * node that alerted; on other nodes we go by the id.
  */
 static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v)
 {
@@ -277,9 +294,9 @@ static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v
 }
 
 /*
- * Takes the id of an alert about this mismatch. A mismatch has two keys: one while no rank waits,
- * and one with its call while ranks wait. The daemon may have died between the two. Returns 0 or
- * -ENOMEM.
+ * If we sent an alert about this mismatch under its other key, the incident takes that id. A
+ * mismatch has two keys: one while no rank waits, and one with its call while ranks wait. The
+ * daemon may have died between the two. Returns 0 or -ENOMEM.
  */
 static int take_alerted_mismatch(struct cw_incident *inc, const struct cw_verdict *v,
 				 const struct cw_incident_matter *by_call)
@@ -300,10 +317,14 @@ static int take_alerted_mismatch(struct cw_incident *inc, const struct cw_verdic
 }
 
 /*
- * Finds the id under which a previous leader may have alerted about the same fault:
- * - a death, if that leader knew other dead ranks or had another verdict;
- * - messages of different sizes, before any rank waited;
- * - a mismatched call, before a rank waited in it, or while a rank waited that has moved on since.
+ * Finds the id under which a previous leader may have alerted about the same fault. These are the
+ * cases:
+ *
+ *  - a death, if that leader knew other dead ranks or had another verdict;
+ *  - messages of different sizes, before any rank waited;
+ *  - a mismatched call, before a rank waited in it, or while a rank waited that has moved on since.
+ *
+ * Returns 0 or -ENOMEM.
  */
 static int find_alerted_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 			   const struct cw_verdict *v, const struct cw_incident_matter *by_call)
@@ -328,7 +349,7 @@ static int find_alerted_id(struct cw_incident *inc, const struct cw_snapshot *sn
 	return r == 0 ? take_alerted_id(inc, by_call) : r;
 }
 
-/* Sets the id and the key for this verdict. Returns 0 or -ENOMEM. */
+/* Sets the incident's id and key for this verdict. Returns 0 or -ENOMEM. */
 static int make_id(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_verdict_key *key)
 {
@@ -368,7 +389,7 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 	return true;
 }
 
-/* Says in the document that the alert is suppressed. */
+/* States in the document why the alert is suppressed. */
 static int add_suppressed(const struct cw_incident *inc, json_t *doc)
 {
 	return inc->suppressed
@@ -389,8 +410,8 @@ static int add_own_fields(const struct cw_incident *inc, json_t *doc)
 }
 
 /*
- * Adds the user's name. The lookup starts with the first document, so that we have the name when
- * the alert is due.
+ * Adds the user's name to the document. The look-up of the name starts with the first document, so
+ * that its result is there when the alert is due.
  */
 static void name_user(const struct cw_incident *inc)
 {
@@ -409,8 +430,8 @@ static void update_bundle(struct cw_incident *inc)
 
 /*
  * True if the bundle may contain the current documents. If a bundle has an unsent page, the store
- * may send it, as it is, at any time. So when a notice becomes a page, we write the page only when
- * its alert is due.
+ * may send that page at any time. So when a notice becomes a page, we write the page only when its
+ * alert is due.
  */
 static bool may_write(const struct cw_incident *inc)
 {
@@ -418,7 +439,7 @@ static bool may_write(const struct cw_incident *inc)
 	       (inc->state == CW_INCIDENT_NOTED && inc->severity == CW_SEVERITY_NOTICE);
 }
 
-/* Writes all evidence collected so far; does nothing without documents. */
+/* Writes the bundle with all evidence collected so far. Does nothing without documents. */
 static void write_bundle(struct cw_incident *inc)
 {
 	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
@@ -436,11 +457,13 @@ static void write_bundle(struct cw_incident *inc)
 		cw_stack_collection_take(inc->collection, &inc->evidence);
 		bundle.stacks = cw_stack_collection_doc(inc->collection);
 		inc->collection_written = cw_stack_collection_answers(inc->collection);
-		if (bundle.evidence) /* if memory runs out, the tree has the stacks */
+		/* Out of memory: the tree still has the stacks. */
+		if (bundle.evidence)
 			(void)cw_stack_collection_add_evidence(inc->collection, bundle.evidence);
 	}
 	(void)cw_incident_doc_add_positions(inc->doc,
-					    bundle.evidence); /* on failure: fewer details */
+					    /* On failure the bundle has fewer details. */
+					    bundle.evidence);
 	r = inc->config.effects->put(inc->config.effects->user, &bundle);
 	if (r < 0)
 		leader_log(inc->config.effects, CW_LOG_WARN,
@@ -487,8 +510,8 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 }
 
 /*
- * Keeps the times that we found first. If memory runs out, uses the times of this evaluation. A
- * notice has no time of confirmation.
+ * Puts the times that we found first into doc. If we are out of memory, doc keeps the times of this
+ * evaluation. A notice has no time of confirmation.
  */
 static void keep_first_times(struct cw_incident *inc, json_t *doc)
 {
@@ -504,7 +527,8 @@ static void keep_first_times(struct cw_incident *inc, json_t *doc)
 }
 
 /*
- * False if the earlier hang ended by itself. A new hang in the same place is then another incident.
+ * True if a new hang in the same place is the same incident. If the earlier hang ended by itself,
+ * the new hang is another incident.
  */
 static bool is_the_same(const json_t *doc)
 {
@@ -518,14 +542,14 @@ static bool is_the_same(const json_t *doc)
 static void reopen(struct cw_incident *inc, json_t *doc)
 {
 	inc->was_closed = json_object_get(doc, "closed_as") != NULL;
-	(void)json_object_del(doc, "closed_as"); /* each may be absent */
+	(void)json_object_del(doc, "closed_as"); /* a key may be absent */
 	(void)json_object_del(doc, "lasted_s");
 	(void)json_object_set_new(json_object_get(doc, "times"), "resolved", json_null());
 }
 
 /*
- * Continues with an earlier bundle, and keeps its times. Returns false if there is none, or if it
- * is incomplete. The caller must then create documents and evidence anew.
+ * Continues with an earlier bundle, and keeps its times. Returns false if there is no such bundle,
+ * or if it is incomplete. The caller must then create documents and evidence anew.
  */
 static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs_stacks)
 {
@@ -553,7 +577,7 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
 	inc->verdict_class = (uint32_t)verdict_class;
-	/* Let the earlier decision stand, unless it was UNKNOWN. */
+	/* The earlier decision stands, unless it was UNKNOWN. */
 	inc->is_proof = true;
 	inc->is_tie = false;
 	inc->lacks_call = verdict_class == CW_CLASS_MISMATCH &&
@@ -562,20 +586,20 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 }
 
 /*
- * Replaces the documents by those of this evaluation. If that fails, the old ones stay. The
- * snapshot's text may need more calls of cw_incident_write_on().
+ * Replaces the documents by those of this evaluation. If that fails, the old documents stay. The
+ * snapshot's text may need more runs of cw_incident_write_on().
  */
 static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	char path[512] = "";
-	/* A proof may come before the stall. The hang then began with the wait. */
+	/* A proof may come before the wait becomes a stall. Then the hang began with the wait. */
 	int64_t stall_ns = d->stall_ns ? d->stall_ns : d->since_ns;
 	struct cw_incident_info info = {
 		.id = inc->id,
 		/*
-		 * The confidence of d comes from patience about earlier facts. A later proof needs
-		 * no patience.
+		 * The confidence of d is the one after patience with earlier facts. A later proof
+		 * needs no patience.
 		 */
 		.confidence = v->is_proof ? v->confidence : d->confidence,
 		.hang = d->hang,
@@ -607,7 +631,8 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 	inc->doc = doc;
 	name_user(inc);
 	inc->is_kept = false;
-	(void)cw_snapshot_text_free(inc->text); /* of the previous decision; always NULL */
+	/* Text of the previous decision; always NULL. */
+	(void)cw_snapshot_text_free(inc->text);
 	inc->text = text;
 	inc->verdict_class = v->verdict_class;
 	inc->is_proof = v->is_proof;
@@ -680,14 +705,15 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 {
 	inc->config.effects->cancel(inc->config.effects->user, inc);
 	(void)cw_evidence_set_request(&inc->evidence, inc->config.effects, &inc->job, snap, v,
-				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc); /* logged there */
+				      /* The function logs errors itself. */
+				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
 
 /*
- * Plans the collection of stacks. If a refined verdict adds culprits, this collection covers them,
- * but without a close request.
+ * Plans the collection of stacks. If a verdict that knows more adds culprits, this collection
+ * covers them, but without a detailed inspection.
  */
 static void plan_stack_collection(struct cw_incident *inc, const struct cw_snapshot *snap)
 {
@@ -735,7 +761,7 @@ static void send_alert(struct cw_incident *inc)
 		cw_incident_undelivered(inc);
 }
 
-/* Lists the nodes that delayed the alert, so that the user sees why it came late. */
+/* Adds the nodes that delayed the alert to the document, so that the user sees why it came late. */
 static void add_objectors(struct cw_incident *inc)
 {
 	json_t *list = inc->n_deferred ? json_array() : NULL;
@@ -744,13 +770,14 @@ static void add_objectors(struct cw_incident *inc)
 		(void)json_array_append_new(list,
 					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
 						      "reason", inc->objectors[i].reason));
-	if (list) /* if memory runs out, only the journal has it */
+	/* Out of memory: only the journal lists the nodes. */
+	if (list)
 		(void)json_object_set_new(inc->doc, "objections", list);
 }
 
 /*
- * Sends the alert when it is due. Writes the bundle and the journal, and sends the alert unless it
- * is suppressed.
+ * Writes the bundle and the journal, and sends the alert unless it is suppressed. Runs when the
+ * alert is due.
  */
 static void alert(struct cw_incident *inc)
 {
@@ -761,7 +788,9 @@ static void alert(struct cw_incident *inc)
 	inc->suppressed = inc->config.effects->suppress_reason(inc->config.effects->user, &due);
 	if (inc->suppressed) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->suppressed);
-		/* If memory runs out, the bundle does not say that the alert was suppressed. */
+		/*
+		 * If we are out of memory, the bundle does not state that the alert was suppressed.
+		 */
 		(void)add_suppressed(inc, inc->doc);
 	}
 	if (inc->is_kept && !inc->was_closed) {
@@ -775,8 +804,8 @@ static void alert(struct cw_incident *inc)
 }
 
 /*
- * Writes a notice into bundle and journal, and pages no user. Does so once per id, as far as we
- * know.
+ * Writes a notice into bundle and journal, and pages no user. Writes one notice per id, as far as
+ * we know.
  */
 static void note(struct cw_incident *inc)
 {
@@ -799,7 +828,7 @@ static void close_bundle(struct cw_incident *inc, const char *closed_as, const c
 	char wall[32], what[96];
 
 	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
-	/* If memory runs out, the bundle has no end, which is harmless. */
+	/* If we are out of memory, the bundle has no end, which does no harm. */
 	(void)json_object_set_new(times, "resolved", json_string(wall));
 	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
 	if (inc->lasted_ns)
@@ -826,7 +855,8 @@ static void enter(struct cw_incident *inc, unsigned from)
 	case CW_INCIDENT_CONFIRMED:
 		inc->retry_ns = 0;
 		announce(inc);
-		if (!inc->evidence_ns) /* after an objection we have the evidence already */
+		/* After an objection we already have the evidence. */
+		if (!inc->evidence_ns)
 			inc->evidence_ns = inc->clear_ns;
 		break;
 	case CW_INCIDENT_ALERTED:
@@ -876,7 +906,7 @@ static void handle(struct cw_incident *inc, unsigned event)
 /* ---- evaluations ---- */
 
 /*
- * True if this evaluation knows more than the decision, and may replace it. If a process died after
+ * True if this evaluation knows more than the decision and may replace it. If a process died after
  * the decision, its death is a consequence and not the cause. For example, a user killed the
  * hanging job.
  */
@@ -891,8 +921,8 @@ static bool knows_more(const struct cw_incident *inc, const struct cw_snapshot *
 	if (inc->lacks_call && v->verdict_class == CW_CLASS_MISMATCH)
 		return v->n_sides > 0;
 	/*
-	 * The sides were equal in size. More calls have arrived since, and now one side is the odd
-	 * one.
+	 * The sides were equal in size at the decision. More calls have arrived since, and now one
+	 * side is the odd one.
 	 */
 	if (inc->is_tie && v->verdict_class == inc->verdict_class &&
 	    v->confidence > CW_CONFIDENCE_POSSIBLE)
@@ -910,7 +940,8 @@ static void refine(struct cw_incident *inc, const struct cw_snapshot *snap,
 	remember(inc, snap, v, d);
 	leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: refined from %s to %s", inc->id,
 		   cw_class_name(old), cw_class_name(inc->verdict_class));
-	if (old == CW_CLASS_UNKNOWN) /* we found culprits: get their evidence */
+	/* We found culprits: request their evidence. */
+	if (old == CW_CLASS_UNKNOWN)
 		request_evidence(inc, snap, v);
 	if (may_write(inc))
 		write_bundle(inc);
@@ -921,13 +952,14 @@ static bool needs_stacks(const struct cw_verdict *v)
 	return !cw_verdict_is_silent(v);
 }
 
-/* Creates documents and evidence anew and starts the alert. The first times stay. */
+/* Creates documents and evidence anew and starts the alert. The times that we found first stay. */
 static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	remember(inc, snap, v, d);
 	if (!inc->doc)
-		return; /* out of memory, logged: the next evaluation tries again */
+		/* Out of memory, logged: the next evaluation tries again. */
+		return;
 	request_evidence(inc, snap, v);
 	if (needs_stacks(v)) /* also for a notice, because the report may never get more */
 		plan_stack_collection(inc, snap);
@@ -942,7 +974,8 @@ void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *sna
 		return;
 	remember(inc, snap, v, d);
 	if (!inc->is_waited)
-		return; /* out of memory, logged: the next evaluation tries again */
+		/* Out of memory, logged: the next evaluation tries again. */
+		return;
 	leader_log(inc->config.effects, CW_LOG_INFO,
 		   "inc=%s: ranks now wait because of this wrong data; no second alert", inc->id);
 	request_evidence(inc, snap, v);
@@ -982,11 +1015,12 @@ static void escalate(struct cw_incident *inc, const struct cw_snapshot *snap,
 {
 	bool was_alerted = inc->is_kept && inc->severity == CW_SEVERITY_PAGE;
 
-	/* A page needs stacks from its own time, not from the time of the notice. */
+	/* A page needs stacks of its own time, not of the time of the notice. */
 	inc->collection = cw_stack_collection_free(inc->collection);
 	inc->confirmed_ns = snap->now_ns;
 	inc->severity = CW_SEVERITY_PAGE;
-	if (was_alerted) /* before a restart of this daemon */
+	/* We alerted before a restart of this daemon. */
+	if (was_alerted)
 		handle(inc, CW_INCIDENT_EV_HANG);
 	else
 		decide(inc, snap, v, d);
@@ -1022,8 +1056,8 @@ static bool wants_notices(const struct cw_incident *inc)
 }
 
 /*
- * Returns whether the decision resolves this incident. Do not test for "another key, or quiet",
- * because two verdicts may alternate as the worst.
+ * True if the decision resolves this incident. A decision about another key, or a quiet one, does
+ * not suffice, because two verdicts may alternate as the worst.
  */
 static bool is_gone(const struct cw_incident *inc, const struct cw_stall_decision *d)
 {
@@ -1070,10 +1104,13 @@ static void on_evidence(const char *node, const struct cw_message *reply, void *
 
 	cw_evidence_set_take(&inc->evidence, node, reply);
 	if (may_write(inc))
-		write_bundle(inc); /* too late for the alert, in time for the report */
+		/* Too late for the alert, but in time for the report. */
+		write_bundle(inc);
 }
 
-/* Collects the other ranks' stacks when the evidence for the alert is complete, or overdue. */
+/*
+ * Collects the stacks of the other ranks when the evidence for the alert is complete, or overdue.
+ */
 static void collect_stacks(struct cw_incident *inc, int64_t now)
 {
 	bool is_written = inc->state == CW_INCIDENT_ALERTED || inc->state == CW_INCIDENT_NOTED;
@@ -1093,8 +1130,8 @@ static void collect_stacks(struct cw_incident *inc, int64_t now)
 }
 
 /*
- * Announces again if this daemon was held up before it sent its alert. Other nodes may have thought
- * it lost, and another node may have alerted.
+ * Announces the incident again if this daemon was held up before it sent its alert. Other nodes may
+ * have thought that this node is lost, and another node may have alerted.
  */
 static void ask_again_if_held(struct cw_incident *inc)
 {
@@ -1102,7 +1139,8 @@ static void ask_again_if_held(struct cw_incident *inc)
 	    held_ns(inc) - inc->announced_held_ns < CW_INCIDENT_HELD_NS)
 		return;
 	if (inc->state == CW_INCIDENT_CLEARED)
-		handle(inc, CW_INCIDENT_EV_HELD); /* which announces again */
+		/* The event announces the incident again. */
+		handle(inc, CW_INCIDENT_EV_HELD);
 	else
 		announce(inc);
 }
@@ -1164,7 +1202,8 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 			unsigned most)
 {
 	if (!cw_incident_is_open(inc) || inc->state == CW_INCIDENT_NOTED)
-		return true; /* there was no announcement to object to */
+		/* We had announced nothing to object to. */
+		return true;
 	if (!most) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);
@@ -1183,7 +1222,7 @@ bool cw_incident_object(struct cw_incident *inc, const char *node, const char *r
 		}
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: %s objects: %s", inc->id,
 			   node, reason);
-		/* Several objections at once count as one. */
+		/* Several objections to one announcement count as one. */
 		inc->n_deferred +=
 			inc->state >= CW_INCIDENT_CONFIRMED && inc->state <= CW_INCIDENT_PREPARED;
 	}

@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Separates these hashes from all other kinds, and from those of a later version. */
+/*
+ * Every hash begins with this text. It makes these hashes differ from all other kinds of hashes,
+ * and from those of a later version.
+ */
 #define DOMAIN "collwatch incident 1"
 
 static int add(EVP_MD_CTX *ctx, const void *field, size_t len)

@@ -19,7 +19,7 @@ const char *cw_incident_journal_id(unsigned verdict_class)
 		[CW_CLASS_UNKNOWN] = "6d0f3e5b0f5c4d0e9c1f4b7a52d8e391",
 	};
 
-	/* If a newer engine uses an unknown class, the verdict is still an incident. */
+	/* A newer engine may use a class that we do not know. The verdict is still an incident. */
 	return verdict_class < CW_CLASS__MAX && ids[verdict_class] ? ids[verdict_class]
 								   : ids[CW_CLASS_UNKNOWN];
 }

@@ -5,7 +5,7 @@
 
 #include "common/cleanup.h"
 
-/* Adds the communicator to the part if there is room, or if it is mandatory. */
+/* Adds the communicator to the part if there is room, or if `must` is true. */
 static void take_comm(const struct cw_snapshot *snap, uint32_t comm, bool must, bool *is_in,
 		      uint64_t *room)
 {

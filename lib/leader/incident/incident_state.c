@@ -9,7 +9,7 @@
 
 struct move {
 	uint32_t from;
-	uint32_t events; /* any of these events causes the move */
+	uint32_t events; /* a bit for each event that causes the move */
 	uint32_t to;
 };
 
@@ -39,8 +39,8 @@ static const struct move moves[] = {
 	/* The stall ended before we alerted. */
 	{ S(STALLED), ON(QUIET), S(IDLE) },
 	/*
-	 * Alert: the evidence was the same twice, or the time of docs/design/patience.md#patience
-	 * is over.
+	 * We alert: the evidence was the same twice, or the time of
+	 * docs/design/patience.md#patience is over.
 	 */
 	{ S(STALLED), ON(HANG), S(CONFIRMED) },
 	/* The stall is long enough for a notice in the journal. */
@@ -49,22 +49,22 @@ static const struct move moves[] = {
 
 	/* Stacks that arrive now go into the bundle. */
 	{ S(NOTED), ON(SUSPECT) | ON(STALL) | ON(NOTICE) | ON(EVIDENCE), S(NOTED) },
-	/* The stall is worse now. It stays the same incident, and this is the first page. */
+	/* The stall has become a hang. It stays the same incident, and now gets its first page. */
 	{ S(NOTED), ON(HANG), S(CONFIRMED) },
 	/* The stall ended by itself, and we paged no user. */
 	{ S(NOTED), ON(QUIET), S(RESOLVED) },
 	{ S(NOTED), ON(END), S(ENDED) },
 
 	/*
-	 * The incident is announced. The decision stands until the job is quiet, even if the next
-	 * verdict differs.
+	 * We have announced the incident. The decision stands until the job is quiet, even if the
+	 * next verdict differs.
 	 */
 	{ S(CONFIRMED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CONFIRMED) },
 	/* The stall ended within the seconds before the alert, and no user needs to know. */
 	{ S(CONFIRMED), ON(QUIET), S(IDLE) },
-	/* No node objected; the evidence is incomplete. */
+	/* No node objected, but the evidence is not complete yet. */
 	{ S(CONFIRMED), ON(CLEAR), S(CLEARED) },
-	/* The evidence is complete; the objection period is not over. */
+	/* The evidence is complete, but the objection period is not over yet. */
 	{ S(CONFIRMED), ON(EVIDENCE), S(PREPARED) },
 	{ S(CONFIRMED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CONFIRMED), ON(END), S(ENDED) },
@@ -72,7 +72,7 @@ static const struct move moves[] = {
 	{ S(CLEARED), ON(SUSPECT) | ON(STALL) | ON(HANG), S(CLEARED) },
 	{ S(CLEARED), ON(QUIET), S(IDLE) },
 	{ S(CLEARED), ON(EVIDENCE), S(ALERTED) },
-	/* Announce again, because another node may have alerted meanwhile. */
+	/* We announce again, because another node may have alerted meanwhile. */
 	{ S(CLEARED), ON(HELD), S(CONFIRMED) },
 	{ S(CLEARED), ON(OBJECTION), S(OBJECTED) },
 	{ S(CLEARED), ON(END), S(ENDED) },
@@ -84,8 +84,8 @@ static const struct move moves[] = {
 	{ S(PREPARED), ON(END), S(ENDED) },
 
 	/*
-	 * The alert is out. Later evaluations may refine the bundle. Late objections and evidence
-	 * have no effect on the alert. We resend an alert that failed.
+	 * The alert is out. Later evaluations may change the bundle. Late objections and evidence
+	 * have no effect on the alert. If delivery failed, we send the alert again.
 	 */
 	{ S(ALERTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE) | ON(RETRY),
 	  S(ALERTED) },
@@ -93,11 +93,11 @@ static const struct move moves[] = {
 	{ S(ALERTED), ON(QUIET), S(RESOLVED) },
 	{ S(ALERTED), ON(END), S(ENDED) },
 
-	/* Another node knows better, or has already alerted. */
+	/* Another node knows more, or has already alerted. */
 	{ S(OBJECTED), ON(SUSPECT) | ON(STALL) | ON(HANG) | ON(OBJECTION) | ON(EVIDENCE),
 	  S(OBJECTED) },
 	{ S(OBJECTED), ON(QUIET), S(IDLE) },
-	/* The job still hangs. Announce again, because the objector may be gone. */
+	/* The job still hangs. We announce again, because the objector may be gone. */
 	{ S(OBJECTED), ON(RETRY), S(CONFIRMED) },
 	{ S(OBJECTED), ON(END), S(ENDED) },
 

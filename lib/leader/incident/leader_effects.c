@@ -22,7 +22,8 @@ void cw_leader_effects_name_user(const struct cw_leader_effects *effects, uint32
 		return;
 	name = effects->user_name(effects->user, uid);
 	if (name)
-		(void)json_object_set_new(doc, "user", json_string(name)); /* or only the uid */
+		/* On failure the document has only the uid. */
+		(void)json_object_set_new(doc, "user", json_string(name));
 }
 
 const struct cw_peer *cw_leader_effects_peer(const struct cw_leader_effects *effects,

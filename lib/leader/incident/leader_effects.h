@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All effects and queries of a leader in one table, which its driver fills in. The inputs of a
- * leader are messages (cw_leader_message(), cw_election_answer()), answers to its requests, time
- * (cw_leader_tick() and its clock), and the outcome of its alerts (cw_leader_posted()). So the same
- * leader runs in the daemon and in a cluster in memory.
+ * All effects and queries of a leader in one table, which the leader's driver fills in. The inputs
+ * of a leader are messages (cw_leader_message(), cw_election_answer()), answers to its requests,
+ * time (cw_leader_tick() and its clock), and the outcome of its alerts (cw_leader_posted()). So the
+ * same leader runs in the daemon and in a simulated cluster in memory.
  *
- * No function here calls back into the leader. Loop thread only; nothing blocks beyond writing
- * a bundle.
+ * No function of the table calls back into the leader. Loop thread only; nothing blocks beyond
+ * writing a bundle.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ struct cw_bundle;
 struct cw_message;
 
 /*
- * Identifies an incident. uid and id together are its name wherever we store anything about it. All
- * borrowed.
+ * Identifies an incident. Wherever we store facts about an incident, uid and id together name it.
+ * All pointers are borrowed.
  */
 struct cw_incident_due {
 	const char *id, *job;
@@ -32,17 +32,17 @@ struct cw_incident_due {
 };
 
 /*
- * Takes an answer to a request. reply: borrowed; NULL = the deadline passed or the node went away,
- * and no more replies come. A window or node request has one reply. An evidence request has one for
- * each target.
+ * Takes an answer to a request. reply: borrowed; NULL = no more replies come, because the deadline
+ * passed or the node went away. A window or node request has one reply. An evidence request has one
+ * reply for each target.
  */
 typedef void (*cw_leader_answer_fn)(const char *node, const struct cw_message *reply, void *asker);
 
-/* Each function gets `user` as its first argument. */
+/* The effects. Each function gets `user` as its first argument. */
 struct cw_leader_effects {
 	void *user;
 
-	/* ---- messages to other nodes, and to this one ---- */
+	/* ---- messages to all nodes, including this one ---- */
 
 	/*
 	 * Sends a message to a node. msg is borrowed. Returns 0, or -errno if the message was not
@@ -50,45 +50,45 @@ struct cw_leader_effects {
 	 */
 	int (*send)(void *user, const char *node, const struct cw_message *msg);
 	/*
-	 * Sends a digest to the leader. Before that, sends a copy to `next`, which leads if the
-	 * leader is lost. The digest is borrowed. Returns the result for the leader, as send()
-	 * does. *ret_copy is the result for the copy.
+	 * Sends a digest to the leader. Before that, sends a copy to node `next`, which leads if
+	 * the leader is lost. The digest is borrowed. Returns the result of sending to the leader,
+	 * as send() does. *ret_copy is the result of sending the copy.
 	 */
 	int (*send_digest)(void *user, const char *leader, const char *next,
 			   const struct cw_message *digest, int *ret_copy);
-	/* Sends to every living peer. Returns the number of peers. */
+	/* Sends a message to every living peer. Returns the number of peers. */
 	unsigned (*announce)(void *user, const struct cw_message *msg);
 	/*
 	 * Sends a window or evidence request. The driver puts a request id into msg. Returns 0 if
-	 * fn will get the answers. -EAGAIN: too many requests are open, try later. Other -errno: no
-	 * answer will come.
+	 * fn will get the answers. -EAGAIN: too many requests are open, so the leader tries again
+	 * later. Another -errno: no answer will come.
 	 */
 	int (*ask)(void *user, const char *node, struct cw_message *msg, uint32_t deadline_ms,
 		   cw_leader_answer_fn fn, void *asker);
 	/* Cancels all answers for this asker. */
 	void (*cancel)(void *user, const void *asker);
 	/*
-	 * Returns all peers; this node is not among them. *ret_n 0 = there are none. Borrowed until
-	 * the leader returns.
+	 * Returns all peers, without this node. *ret_n = 0: there are none. The array is borrowed
+	 * until the leader returns.
 	 */
 	const struct cw_peer *(*peers)(void *user, unsigned *ret_n);
 
 	/* ---- bundles ---- */
 
 	/*
-	 * Fills buf with the directory that put() will use for this id. load_incident and
-	 * update_incident: either both are set or both are NULL.
+	 * Fills buf with the directory that put() will use for this id. The driver sets either both
+	 * of load_incident and update_incident, or neither.
 	 */
 	void (*path)(void *user, const char *id, char *buf, size_t len);
 	int (*put)(void *user, const struct cw_bundle *bundle);
 	/*
 	 * Loads the incident of an existing bundle. This daemon confirmed it before a restart, or
 	 * before it believed that the job had ended. Returns a new reference; NULL = no bundle.
-	 * *ret_is_whole: the bundle has the stacks of all ranks, or the reasons for missing ones.
+	 * *ret_is_whole: the bundle has the stacks of all ranks, or the reasons for missing stacks.
 	 */
 	json_t *(*load_incident)(void *user, const struct cw_incident_due *due, bool *ret_is_whole);
 	/*
-	 * Replaces the incident of an existing bundle and keeps the rest of the bundle. Returns 0
+	 * Replaces the incident in an existing bundle, and keeps the rest of the bundle. Returns 0
 	 * or -errno.
 	 */
 	int (*update_incident)(void *user, json_t *incident);
@@ -96,24 +96,24 @@ struct cw_leader_effects {
 	/* ---- alerts ---- */
 
 	bool (*was_sent)(void *user, const struct cw_incident_due *due);
-	/* Like was_sent(), but without alerts that another node claims to have sent. */
+	/* Like was_sent(), but ignores alerts that another node claims to have sent. */
 	bool (*was_sent_here)(void *user, const struct cw_incident_due *due);
 	/*
-	 * Called when the alert is due. Returns NULL to send the alert. Otherwise returns one
+	 * Decides about an alert that is due. Returns NULL to send the alert. Otherwise returns one
 	 * static word with the reason, for bundle, journal and status. The leader writes the bundle
 	 * in any case.
 	 */
 	const char *(*suppress_reason)(void *user, const struct cw_incident_due *due);
 	/*
-	 * Delivers the alert. doc is collwatch.incident/1. Returns 0 if delivery is under way or
-	 * done; later cw_leader_posted() may report a failure. Returns < 0 if the leader should try
+	 * Delivers the alert. doc is a collwatch.incident/1. Returns 0 if delivery is under way or
+	 * done; cw_leader_posted() may report a failure later. Returns < 0 if the leader should try
 	 * again later.
 	 */
 	int (*alert)(void *user, const struct cw_incident_due *due, json_t *doc);
 	/*
-	 * Reports until when users on another node have muted the job: wall clock, 0 = no mute. The
-	 * node has ranks of the job, as its accepted digest shows. Called once per digest, so every
-	 * second. NULL = the driver ignores mutes.
+	 * Passes on until when users on another node have muted the job: wall clock, 0 = no mute.
+	 * The node has ranks of the job, as its accepted digest shows. The leader runs this for
+	 * each digest, that is, every second. NULL = the driver ignores mutes.
 	 */
 	void (*muted)(void *user, const char *node, uint32_t uid, const char *job,
 		      uint64_t until_wall_ns);
@@ -126,25 +126,25 @@ struct cw_leader_effects {
 	void (*notice)(void *user, const struct cw_incident_due *due, const json_t *doc);
 
 	/*
-	 * Stores the post-mortem of a job, doc: collwatch.postmortem/1. If a bundle has the same
-	 * id, stores it there. may_alert: users who subscribe to post-mortems get it; false = it
-	 * belongs to an alert that was sent. Returns 0, -EEXIST if the existing post-mortem stays,
-	 * or another -errno if not stored. NULL = the driver stores none.
+	 * Stores the post-mortem of a job. doc is a collwatch.postmortem/1. If a bundle has the
+	 * same id, the post-mortem goes into that bundle. may_alert: users who subscribe to
+	 * post-mortems get it; false = it belongs to an alert that was sent. Returns 0, -EEXIST if
+	 * the existing post-mortem stays, or another -errno if it was not stored. NULL = the driver
+	 * stores no post-mortems.
 	 */
 	int (*put_postmortem)(void *user, const struct cw_incident_due *due, json_t *doc,
 			      bool may_alert);
 
 	/*
-	 * Returns the machine's name for this user; NULL = unknown, or not known yet. Borrowed
-	 * until the leader returns. If the function is NULL, names are always unknown.
+	 * Returns the machine's name for this user; NULL = unknown, or not known yet. The name is
+	 * borrowed until the leader returns. If the function is NULL, names are always unknown.
 	 */
 	const char *(*user_name)(void *user, uint32_t uid);
 
-	/* ---- the log; NULL = none ---- */
+	/* ---- the log; NULL = no log ---- */
 
 	/*
-	 * Logs a line, as cw_log_v() does. level is an enum cw_log_level, and fmt has static
-	 * lifetime.
+	 * Logs a line, as cw_log_v() does. level is an enum cw_log_level. fmt has static lifetime.
 	 */
 	void (*log)(void *user, int level, const char *fmt, va_list ap)
 		__attribute__((format(printf, 3, 0)));
@@ -156,7 +156,7 @@ struct cw_leader_effects {
 void leader_log(const struct cw_leader_effects *e, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* If the document lacks the user's name, adds it as soon as we know it. */
+/* Adds the user's name to the document if the document lacks it and we know the name. */
 void cw_leader_effects_name_user(const struct cw_leader_effects *e, uint32_t uid, json_t *doc);
 
 /* Returns the peer of this name; NULL = no such peer. */

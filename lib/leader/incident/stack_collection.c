@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We send one request per node. While the request is open, the node captures two processes at a
- * time. When it ends, we ask the next node, so that neither the network nor this daemon gets all
- * stacks at once.
+ * time. When it ends, we ask the next node. So neither the network nor this daemon gets all stacks
+ * at once.
  */
 #include "leader/incident/stack_collection.h"
 
@@ -28,9 +28,12 @@ struct member {
 	uint32_t node; /* index into nodes */
 	int32_t pid, rank;
 	uint64_t start_ticks;
-	uint64_t state;  /* equal for ranks in the same state */
-	bool is_close;   /* a representative of its state */
-	bool is_foreign; /* the owner of `taken` requests it */
+	/* Equal for ranks in the same state. */
+	uint64_t state;
+	/* The rank represents its state. */
+	bool is_close;
+	/* The owner of `taken` requests the rank's stacks. */
+	bool is_foreign;
 	bool is_done;
 };
 
@@ -41,12 +44,15 @@ struct node {
 
 struct cw_stack_collection {
 	struct cw_stack_collection_config config;
-	struct member *members; /* sorted by node, representatives first */
+	/* Sorted by node, representatives first. */
+	struct member *members;
 	uint32_t n_members;
-	struct node *nodes; /* nodes with representatives come first */
+	/* Nodes with representatives come first. */
+	struct node *nodes;
 	uint32_t n_nodes, n_asked, next_node;
 	uint32_t answers;
-	int64_t end_ns; /* 0 = not started */
+	/* End of the whole collection; 0 = not started. */
+	int64_t end_ns;
 	struct cw_stack_tree *tree;
 	json_t *close_docs;
 };
@@ -69,9 +75,9 @@ struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection 
 /* ---- the plan ---- */
 
 /*
- * Hashes the calls in which each rank waits, but not their comm. We then inspect one rank of each
- * state. If two states collide, we inspect only one of them. The harm is small, because we take the
- * stacks of all ranks anyway.
+ * Hashes, for each rank, the calls in which it waits, without their comms. We then inspect one rank
+ * of each state closely. If two states collide, we inspect only one of them. The harm is small,
+ * because we collect the stacks of all ranks anyway.
  */
 static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 {
@@ -110,7 +116,7 @@ static bool is_taken(const struct cw_evidence_set *taken, const char *node,
 	return false;
 }
 
-/* Marks the first rank of each state that no culprit, victim or earlier representative covers. */
+/* Marks the first rank of each state that no culprit, victim or earlier representative has. */
 static void choose_representatives(struct cw_stack_collection *s)
 {
 	uint64_t known[CW_EVIDENCE_MAX_TARGETS + CW_STACK_COLLECTION_MAX_CLOSE];
@@ -144,7 +150,7 @@ static int by_importance(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Renumbers the nodes, so that nodes with a representative come first. */
+/* Renumbers the nodes. Nodes with a representative come first. */
 static int order_nodes(struct cw_stack_collection *s)
 {
 	_cleanup_(freep) struct node *ordered = calloc(s->n_nodes + 1, sizeof(*ordered));
@@ -172,7 +178,7 @@ static int order_nodes(struct cw_stack_collection *s)
 	return 0;
 }
 
-/* Records the ranks that are over the limits as omitted. */
+/* Records the ranks over the limits as omitted. */
 static int keep_to_limits(struct cw_stack_collection *s)
 {
 	uint32_t kept = 0, on_node = 0, node = UINT32_MAX;
@@ -256,7 +262,7 @@ int cw_stack_collection_new(const struct cw_stack_collection_config *config,
 
 /* ---- answers ---- */
 
-/* Notes the answer of one rank. If memory runs out, the rank is missing. */
+/* Stores the answer of one rank. If we are out of memory, the rank is missing. */
 static void member_done(struct cw_stack_collection *s, struct member *m, const json_t *doc,
 			const char *why)
 {
@@ -270,7 +276,7 @@ static void member_done(struct cw_stack_collection *s, struct member *m, const j
 		(void)cw_stack_tree_not_collected(s->tree, m->rank, why);
 }
 
-/* Takes an answer, which applies to all ranks of the process. */
+/* Takes an answer. It applies to all ranks of the process. */
 static void take(struct cw_stack_collection *s, const char *node, int32_t pid, uint64_t start_ticks,
 		 const json_t *doc, bool is_foreign)
 {
@@ -283,7 +289,8 @@ static void take(struct cw_stack_collection *s, const char *node, int32_t pid, u
 		    m->is_done || strcmp(s->nodes[m->node].name, node) != 0)
 			continue;
 		if (doc && m->is_close && !is_kept)
-			(void)json_array_append(s->close_docs, (json_t *)doc); /* or one less */
+			/* Out of memory: one document less. */
+			(void)json_array_append(s->close_docs, (json_t *)doc);
 		is_kept = is_kept || m->is_close;
 		member_done(s, m, doc, "its node did not answer");
 	}
@@ -337,7 +344,7 @@ static void on_reply(const char *name, const struct cw_message *reply, void *use
 
 /*
  * True if the process is a target already. We request a process with several ranks once, with the
- * most detail that any of them needs.
+ * most detail that any of its ranks needs.
  */
 static bool is_asked(struct cw_msg_evidence_target *targets, uint32_t n, const struct member *m)
 {
@@ -390,7 +397,8 @@ static void ask_more(struct cw_stack_collection *s)
 		if (node->state == NODE_WAITS) {
 			r = ask(s, s->next_node);
 			if (r == -EAGAIN)
-				return; /* too many requests: the next tick tries again */
+				/* Too many requests: the next tick tries again. */
+				return;
 			if (r < 0)
 				node_done(s, node, "its node cannot be asked");
 			else
