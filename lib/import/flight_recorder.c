@@ -17,9 +17,12 @@
 #include "common/text.h"
 
 #define MAX_SOURCES 65536u
-/* No job has more ranks than this, and a time of day has six digits. */
+/*
+ * The largest rank that a name may have at its end. No job has a higher rank, and a time of day has
+ * six digits.
+ */
 #define LAST_RANK_AT_END 99999
-/* No user reads more notes than this. */
+/* The maximum number of notes. No user reads more. */
 #define MAX_NOTES 64u
 
 int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
@@ -44,7 +47,7 @@ int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
 	return 0;
 }
 
-/* Returns the value of the digits text[0..n), or CW_FR_NONE if there are no digits or too many. */
+/* Returns the value of the n digits at text. CW_FR_NONE = there are no digits, or too many. */
 static int32_t number_of(const char *text, size_t n)
 {
 	int32_t number = 0;
@@ -60,14 +63,17 @@ static const char *extension_of(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
-	/* ".json" and ".pt2" are extensions, ".rank_3" is not. */
+	/* ".json" and ".pt2" are extensions, but ".rank_3" is not. */
 	if (dot && (strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") == strlen(dot + 1) ||
 		    strcmp(dot, ".pt2") == 0))
 		return dot;
 	return name + strlen(name);
 }
 
-/* Returns the number at the end of a name without its extension: 12 for "trace_12.json". */
+/*
+ * Returns the number at the end of a name, before the extension: 12 for "trace_12.json". CW_FR_NONE
+ * = no number.
+ */
 static int32_t number_at_end(const char *name)
 {
 	size_t end = (size_t)(extension_of(name) - name), start = end;
@@ -77,7 +83,10 @@ static int32_t number_at_end(const char *name)
 	return number_of(name + start, end - start);
 }
 
-/* Returns the first number after `what`: 12 for "rank_12_of_day_3" and "rank". */
+/*
+ * Returns the first number after the word `what`: 12 for "rank_12_of_day_3" and "rank". CW_FR_NONE
+ * = no number.
+ */
 static int32_t number_behind(const char *name, const char *what)
 {
 	const char *word = strstr(name, what);
@@ -94,10 +103,10 @@ static int32_t number_behind(const char *name, const char *what)
 }
 
 /*
- * Returns the rank in a file name, or CW_FR_NONE if the name contains no rank. PyTorch appends
- * the rank to TORCH_FR_DUMP_TEMP_FILE, which may be any path. So we prefer the number at the
- * end, because a number after "rank" may be a node's. A longer number at the end is a time of
- * day: "rank_3_142501".
+ * Returns the rank in a file name; CW_FR_NONE = the name contains no rank. PyTorch appends the rank
+ * to TORCH_FR_DUMP_TEMP_FILE, which may be any path. So we prefer the number at the end of the
+ * name, because a number after "rank" may be a node's. A longer number at the end is a time of day,
+ * as in "rank_3_142501".
  */
 static int32_t rank_of_name(const char *name)
 {
@@ -134,8 +143,8 @@ static int keep(struct cw_fr_set *set, int32_t rank, const char *file_name, int6
 }
 
 /*
- * True if the file was meant to be a dump. An unreadable dump is evidence, but logs often lie in
- * the same directory.
+ * True if the file was meant to be a dump. We report an unreadable dump, because it is evidence. We
+ * do not report logs, which often lie in the same directory.
  */
 static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, int32_t rank)
 {
@@ -151,9 +160,9 @@ static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, 
 }
 
 /*
- * Chooses the rank. *rank is the number in the file's name, and we prefer it. PyTorch (2.4 to 2.10)
- * writes the rank into the name and not into the dump. Another tool must have added a rank to the
- * dump, and may have meant another number.
+ * Chooses the rank of a dump. On entry, *rank is the number in the file's name, and we prefer this
+ * number. PyTorch (2.4 to 2.10) writes the rank into the name and not into the dump. If the dump
+ * names a rank, another tool added it and may have meant another number.
  */
 static int settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
 		       int32_t *rank)
@@ -225,7 +234,7 @@ static int read_all(int fd, uint8_t *data, size_t size)
 	return 0;
 }
 
-/* Returns the file's time, or 0 if it is not plausible: a tool can give a file any time. */
+/* Returns the file's time; 0 = the time is not plausible. A tool can give a file any time. */
 static int64_t file_time_ns(const struct stat *st)
 {
 	if (st->st_mtim.tv_sec < 0 || st->st_mtim.tv_sec >= INT64_MAX / CW_NS_PER_S)

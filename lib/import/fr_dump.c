@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We read the groups first, because entries refer to them by name. Each entry then becomes an op of
- * its group. Next comes pg_status, whose ids need a group. Entries connect some ids to groups, and
- * for the others we compare the order of creation. Finally we sort the ops by group. Within a group
- * they stay in the order of recording.
+ * The steps of reading a dump:
+ *
+ *  1. the groups, because entries refer to them by name;
+ *  2. the entries: each becomes an op of its group;
+ *  3. pg_status, whose ids need a group. Entries connect some ids to groups. For the other ids we
+ *     compare the order of creation;
+ *  4. sorting the ops by group. Within a group they stay in the order of recording.
  */
 #include "import/fr_dump.h"
 
@@ -18,35 +21,36 @@
 #include "model/op.h"
 
 #define MAX_GROUPS 65536u
-/* PyTorch's default is 2,000. */
+/* The maximum number of entries. PyTorch's default is 2,000. */
 #define MAX_ENTRIES (1u << 17)
 #define MAX_NAME 64
 /*
- * Group names are numbers or hashes of 20 to 40 letters. In a pickle, two bytes can repeat a
- * long name.
+ * The maximum length of a group's name. Names are numbers, or hashes of 20 to 40 letters. A pickle
+ * can repeat a long name with two bytes, so long names would cost much memory.
  */
 #define MAX_WHOLE_NAME 1024u
-/* Limit for groups that occur in entries but not in pg_config. */
+/* The maximum number of groups that occur in entries but not in pg_config. */
 #define MAX_UNLISTED 256u
 /*
- * An extent takes two bytes of a file, and we read each list up to three times. In a small file,
- * several entries may share one list, so a fixed number is free.
+ * The maximum number of extents (sizes of a tensor's dimensions) that we read. An extent takes two
+ * bytes of a file, and we read each list up to three times. In a small file, several entries may
+ * share one list, so EXTENTS_FREE are always allowed.
  */
 #define EXTENTS_PER_BYTE 2u
 #define EXTENTS_FREE 65536u
-/* Limit for all groups together: 16 MiB. A snapshot has room for fewer. */
+/* The maximum number of members of all groups together: 16 MiB. A snapshot has room for fewer. */
 #define MAX_MEMBERS (1u << 22)
-/* A dump of 126 MiB with stacks took 1.5 GiB as JSON. */
+/* The maximum memory of a parsed JSON dump. A dump of 126 MiB with stacks took 1.5 GiB. */
 #define MAX_JSON_MEMORY ((size_t)3 << 29)
 
 struct reader {
 	struct cw_fr_dump *dump;
 	const struct cw_value *root;
-	struct cw_fr_group **by_name;               /* sorted */
-	uint32_t n_config;                          /* the first ones, which are from pg_config */
+	struct cw_fr_group **by_name; /* sorted */
+	uint32_t n_config;            /* number of groups from pg_config, which come first */
 	struct cw_fr_group *unlisted[MAX_UNLISTED]; /* sorted */
 	uint32_t n_unlisted;
-	uint32_t n_members; /* in all groups */
+	uint32_t n_members; /* number of members of all groups */
 	bool is_json;
 	struct cw_err *err;
 };
@@ -76,8 +80,8 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 }
 
 /*
- * Reads the group's names: the whole name and a short copy of it from the key, and the description
- * from desc.
+ * Reads the names of a group. The whole name, and a short copy of it, come from the group's key.
+ * The description comes from desc.
  */
 static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
 {
@@ -93,8 +97,8 @@ static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const str
 }
 
 /*
- * Reads the members: a text "[0, 1, 2]", or a list of integers. Any other value counts as
- * not recorded.
+ * Reads the members of a group: a text "[0, 1, 2]", or a list of integers. Any other value counts
+ * as not recorded.
  */
 static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_fr_group *g)
 {
@@ -158,7 +162,9 @@ static void note_group(struct reader *r, const struct cw_value *key, const struc
 								     .has_config = true };
 }
 
-/* Sorts groups by name. Groups of the same name stay in the order of the file. */
+/*
+ * Compares two groups for sorting by name. Groups with the same name stay in the order of the file.
+ */
 static int compare_places(const void *a, const void *b)
 {
 	const struct cw_fr_group *const *ga = a, *const *gb = b;
@@ -176,7 +182,7 @@ static void sort_groups(struct reader *r)
 		qsort(r->by_name, r->n_config, sizeof(*r->by_name), compare_places);
 }
 
-/* If several groups have the same name, keeps only the last, as Python does. */
+/* If several groups have the same name, keeps only the last one, as Python does. */
 static void drop_repeated_groups(struct reader *r)
 {
 	struct cw_fr_dump *dump = r->dump;
@@ -204,7 +210,7 @@ static int read_groups(struct reader *r)
 	const struct cw_value *config = cw_value_get(r->root, "pg_config");
 	uint32_t n = config && config->type == CW_VALUE_DICT ? config->n / 2 : 0;
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
-	/* Some groups occur only in entries, so we allow for one group per entry. */
+	/* Some groups occur only in entries, so we make room for one group per entry. */
 	uint64_t most = (uint64_t)n + cw_value_count(entries);
 	int e;
 
@@ -232,7 +238,7 @@ static int read_groups(struct reader *r)
 }
 
 /*
- * Returns the index of the key among the groups outside pg_config, or the index at which to
+ * Finds the key among the groups outside of pg_config. Returns its index, or the index at which to
  * insert it.
  */
 static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key,
@@ -258,8 +264,8 @@ static uint32_t find_unlisted(const struct reader *r, const struct cw_value *key
 }
 
 /*
- * Returns the group of an entry. Its process_group is (name, description), or before 2.1 the
- * name alone.
+ * Returns the group of an entry; NULL on failure. The entry's process_group is a pair (name,
+ * description). Before version 2.1 it is the name alone.
  */
 static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *entry)
 {
@@ -326,9 +332,10 @@ static bool is_number(const char *text)
 }
 
 /*
- * PyTorch numbers groups in the order of creation. Names (decimal unless the user chose one) and
- * ids both grow. So the i-th name belongs to the i-th id, if there are as many names as ids and no
- * entry contradicts. The first group, of all ranks, has no status until its first call.
+ * Assigns ids to groups whose id no entry shows. PyTorch numbers groups in the order of creation.
+ * Names (decimal unless the user chose one) and ids both grow. So the i-th name belongs to the i-th
+ * id, if there are as many names as ids and no entry contradicts. The first group, of all ranks,
+ * has no status until its first call.
  */
 static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 {
@@ -354,8 +361,8 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 }
 
 /*
- * Counts open calls on groups without any entry. The buffer may have lost their entries.
- * Returns 0 or -ENOMEM.
+ * Counts the open calls on groups without any entry. The buffer may have lost the entries of these
+ * groups. Returns 0 or -ENOMEM.
  */
 static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
 {
@@ -383,8 +390,8 @@ static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *s
 }
 
 /*
- * PyTorch keeps a status for each group from its first call on. If all statuses belong to known
- * groups, the other groups have made no call.
+ * Marks the groups that the rank has not used. PyTorch has a status of each group from its first
+ * call on. If all statuses belong to known groups, the other groups have made no call.
  */
 static void note_unused(struct cw_fr_dump *dump, uint32_t n_status)
 {
@@ -405,8 +412,8 @@ struct status_row {
 };
 
 /*
- * Sorts status rows by id. Rows of the same id stay in the order of the file, because the last
- * row counts.
+ * Compares two status rows for sorting by id. Rows with the same id stay in the order of the file,
+ * because the last one counts.
  */
 static int compare_rows(const void *a, const void *b)
 {
@@ -429,14 +436,14 @@ static void take_statuses(struct cw_fr_dump *dump, const struct status_row *rows
 	}
 }
 
-/* Sorts the rows and keeps the last one of each id. Returns their number. */
+/* Sorts the rows and keeps the last row of each id. Returns the number of rows kept. */
 static uint32_t sort_rows(struct status_row *rows, uint32_t n)
 {
 	uint32_t kept = 0;
 
 	/*
-	 * glibc's qsort() is stable unless memory runs out, and PyTorch writes no file with an
-	 * id twice.
+	 * glibc's qsort() is stable unless memory runs out. PyTorch writes no file with an id
+	 * twice, so a wrong order would only concern strange files.
 	 */
 	if (n > 1)
 		qsort(rows, n, sizeof(*rows), compare_rows);
@@ -486,8 +493,8 @@ static int read_status(struct reader *r)
 
 /*
  * True if the dump has an empty list of entries, which JSON omits. A dump of active calls has an
- * empty list if its rank waits nowhere. A dump requested without entries looks the same, and its
- * rank may have an open call. The numbers in pg_status distinguish the two.
+ * empty list if its rank waits nowhere. A dump that was requested without entries looks the same,
+ * but its rank may have an open call. The numbers in pg_status show which of the two it is.
  */
 static bool has_empty_list(const struct reader *r)
 {
@@ -514,8 +521,8 @@ static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 }
 
 /*
- * An entry with a higher id than the earlier ones belongs to a group that was created anew under
- * the same name. Returns false for a lower id after a higher one, which is inconsistent.
+ * Takes the pg_id of an entry. If the id is higher than in earlier entries, the group was created
+ * anew under the same name. Returns false for a lower id after a higher one, which is inconsistent.
  */
 static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_t order)
 {
@@ -536,9 +543,9 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 }
 
 /*
- * True if one counter, starting at 0, numbers all calls of all groups and kinds. A recorder other
- * than PyTorch's does so (torchcomms: hooks/fr/FlightRecorder.cpp). We recognise it by a collective
- * with number 0, or by numbers of all groups that form one sequence.
+ * True if one counter, starting at 0, numbers all calls of all groups and kinds. PyTorch's recorder
+ * does not number calls in this way, but torchcomms does (hooks/fr/FlightRecorder.cpp). We
+ * recognise it by a collective with number 0, or by numbers of all groups that form one sequence.
  */
 static bool is_numbered_together(const struct cw_fr_dump *dump)
 {
@@ -557,7 +564,7 @@ static bool is_numbered_together(const struct cw_fr_dump *dump)
 	return is_one_sequence && has_several_groups;
 }
 
-/* Numbers the calls of each group as PyTorch does. */
+/* Renumbers the calls of each group as PyTorch does. */
 static void number_by_group(struct cw_fr_dump *dump)
 {
 	for (uint32_t g = 0; g < dump->n_groups; g++)
@@ -577,10 +584,7 @@ static void number_by_group(struct cw_fr_dump *dump)
 	}
 }
 
-/*
- * Removes the calls on groups that were destroyed. Such calls are over, whether they look open
- * or not.
- */
+/* Removes the calls on groups that were destroyed. These calls are over, even if they look open. */
 static void drop_past(struct cw_fr_dump *dump)
 {
 	uint32_t n = 0;
@@ -638,7 +642,7 @@ static int read_entries(struct reader *r)
 	return 0;
 }
 
-/* Reads the dump's version, "2.9". PyTorch's JSON may contain it as text. */
+/* Reads the version of the dump, such as "2.9". In PyTorch's JSON it may be text. */
 static int read_version(struct reader *r)
 {
 	char text[16], *end;
@@ -657,7 +661,7 @@ static int read_version(struct reader *r)
 	return 0;
 }
 
-/* Reads NCCL's version. "2.27.3" becomes 22703. */
+/* Reads the version of NCCL. "2.27.3" becomes 22703. */
 static void read_nccl_version(struct reader *r)
 {
 	const struct cw_value *v = cw_value_get(r->root, "nccl_version");
@@ -684,7 +688,7 @@ static void read_rank(struct reader *r)
 			r->dump->rank = (int32_t)rank;
 }
 
-/* Sorts the ops by group with a stable counting sort. */
+/* Sorts the ops by group, with a stable counting sort. */
 static int sort_ops(struct cw_fr_dump *dump)
 {
 	struct cw_fr_op *sorted = cw_arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
@@ -735,8 +739,9 @@ static int interpret(struct reader *r)
 }
 
 /*
- * Estimates the memory of the parsed document, the parser's values and ours: an object and its
- * table, a member, an item. We count text as if it were outside of strings, which overestimates.
+ * Estimates the memory that the dump takes: the parsed document, the parser's values and ours. The
+ * parts are an object with its table, a member, and an item. We do not recognise strings, so
+ * characters in texts count too, and the result is too high rather than too low.
  */
 static size_t json_memory(const uint8_t *data, size_t size)
 {
@@ -788,8 +793,8 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 }
 
 /*
- * True if the beginning looks like JSON. A pickle of protocol 0 is text too, but it ends with the
- * character of its STOP instruction.
+ * True if the beginning of the data looks like JSON. A pickle of protocol 0 is text too, but ends
+ * with the character of its STOP instruction.
  */
 static bool is_text(const uint8_t *data, size_t size)
 {

@@ -9,9 +9,9 @@
 #include "model/op.h"
 #include "model/signature.h"
 
-/* We search at most this many entries back for the members of a coalesced group. */
+/* The maximum number of entries that we search backwards for the members of a coalesced group. */
 #define MAX_COALESCED 4096u
-/* Which list of sizes shows the contribution of one rank. */
+/* The list of sizes that shows the contribution of one rank. */
 enum sizes_of { SIZES_INPUT, SIZES_OUTPUT, SIZES_DIFFER, SIZES_NONE };
 
 struct op_name {
@@ -21,9 +21,10 @@ struct op_name {
 };
 
 /*
- * Names are a profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different sizes, so
- * we only display them. SIZES_NONE: the call has no sizes. The names come from ProcessGroupNCCL.cpp
- * and ProcessGroupGloo.cpp, and the names with _single and _v from the backends of torchcomms.
+ * The names of calls: a profiling_name without its "nccl:". SIZES_DIFFER: ranks may pass different
+ * sizes, so we only display them. SIZES_NONE: the call has no sizes. The names come from
+ * ProcessGroupNCCL.cpp and ProcessGroupGloo.cpp. The names with _single and _v come from the
+ * backends of torchcomms.
  */
 static const struct op_name op_names[] = {
 	{ "all_reduce", CW_OP_ALL_REDUCE, SIZES_INPUT },
@@ -64,7 +65,7 @@ static const char *const backends[] = { "nccl", "nccl2", "ncclx", "rccl", "rcclx
 struct dtype_name {
 	const char *name; /* c10::toString(ScalarType) */
 	uint8_t dtype;
-	uint8_t per_element; /* a complex number is two elements */
+	uint8_t per_element; /* elements that count for one; a complex number is two elements */
 };
 
 static const struct dtype_name dtype_names[] = {
@@ -110,7 +111,7 @@ static void check_backend(struct cw_fr_dump *dump, const char *name)
 }
 
 /*
- * Returns the peer in "send 0->1" or "recv 0<-1". The first number is the caller. Numbers are
+ * Returns the peer in "send 0->1" or "recv 0<-1". The first number is the caller. Both numbers are
  * positions in the group.
  */
 static int32_t peer_of(const char *text)
@@ -128,8 +129,8 @@ static int32_t peer_of(const char *text)
 }
 
 /*
- * True for the entry that ends a coalesced group: "coalesced" since 2.5, and "ALLGATHER_coalesced"
- * and similar names before.
+ * True for the name of the entry that ends a coalesced group. Since 2.5 the name is "coalesced",
+ * and before "ALLGATHER_coalesced" and similar.
  */
 static bool ends_group(const char *name)
 {
@@ -139,7 +140,7 @@ static bool ends_group(const char *name)
 						  suffix[-1] >= 'A' && suffix[-1] <= 'Z');
 }
 
-/* Fills kind, peer and flags; sets *ret_sizes if the name is known. */
+/* Sets kind, peer and flags of the op. If the name is known, sets *ret_sizes. */
 static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, struct cw_fr_op *op,
 		      enum sizes_of *ret_sizes)
 {
@@ -175,8 +176,8 @@ static void read_name(struct cw_fr_dump *dump, const struct cw_value *value, str
 /* ---- sizes ---- */
 
 /*
- * Counts the elements of all tensors in a list of shapes. Returns false if it is not such a list,
- * or if the count is absurd. A pickle can repeat one long list in each of its entries, so
+ * Counts the elements of all tensors in a list of shapes. Returns false if the value is no such
+ * list, or if the number is absurd. A pickle can repeat one long list in each of its entries. So
  * max_extents limits all lists together.
  */
 static bool count_elements(struct cw_fr_dump *dump, const struct cw_value *shapes, uint64_t *ret)
@@ -262,7 +263,7 @@ static void read_sizes(struct cw_fr_dump *dump, const struct cw_value *entry, en
 		return;
 	}
 	if (!dtype) {
-		op->bytes = op->count; /* comparable with calls of the same type */
+		op->bytes = op->count; /* we can compare this with calls of the same type */
 		return;
 	}
 	if (__builtin_mul_overflow(op->count, dtype->per_element, &op->count) ||
@@ -279,7 +280,7 @@ static int64_t int_at(const struct cw_value *entry, const char *key, int64_t fal
 	return cw_value_int(cw_value_get(entry, key), &v) ? v : fallback;
 }
 
-/* Returns a wall time; 0 = unknown. An implausible time counts as unknown. */
+/* Returns a wall time of the entry; 0 = unknown. An implausible time counts as unknown. */
 static int64_t time_at(const struct cw_value *entry, const char *key)
 {
 	int64_t t = int_at(entry, key, 0);
@@ -290,8 +291,9 @@ static int64_t time_at(const struct cw_value *entry, const char *key)
 /*
  * True if Gloo retired the call. ProcessGroupGloo records calls without events, so no call ever
  * appears as started or completed. It retires each call at the end of its work (runLoop() in
- * ProcessGroupGloo.cpp). The call then succeeded or failed, and CW_FR_ENDED records this doubt.
- * NCCL's watchdog also retires the calls that it gives up.
+ * ProcessGroupGloo.cpp). At that time the call has succeeded or failed, and we set CW_FR_ENDED.
+ * With NCCL a retired call may not have ended: NCCL's watchdog also retires the calls that it gives
+ * up.
  */
 static bool is_retired_by_gloo(const struct cw_value *entry)
 {
@@ -334,8 +336,8 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
 	/*
-	 * A collective that claims to be point-to-point is refused: we cannot tell which calls its
-	 * number counts.
+	 * We refuse a collective that claims to be point-to-point, because we cannot tell which
+	 * calls its number counts.
 	 */
 	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
 		return false;
@@ -358,7 +360,7 @@ static bool is_same_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
 	return a->flags & CW_FR_P2P ? a->p2p_seq == b->p2p_seq : a->coll_seq == b->coll_seq;
 }
 
-/* Adds another member of a group of collectives to the group's first op. */
+/* Adds another member of a group of collectives to the first op of the group. */
 static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 {
 	if (first->kind != member->kind || first->dtype != member->dtype ||
@@ -370,9 +372,9 @@ static void add_to(struct cw_fr_op *first, struct cw_fr_op *member)
 }
 
 /*
- * True if op belongs to the launch that `end` closes. In torch 2.4 to 2.13, the entry that ends a
- * batch of sends and receives claims not to be point-to-point. Like its members it has both
- * numbers, and no collective has both.
+ * True if op belongs to the launch that the entry `end` closes. In torch 2.4 to 2.13, the entry
+ * that ends a batch of sends and receives claims not to be point-to-point. Like its members it has
+ * both numbers, and no collective has both.
  */
 static bool is_member(const struct cw_fr_op *op, const struct cw_fr_op *end)
 {
@@ -392,8 +394,8 @@ static bool may_be_rest(const struct cw_fr_dump *dump, const struct cw_fr_op *fi
 }
 
 /*
- * Settles the coalesced group that ops[end] ends. Its members are the entries with the same number
- * before it.
+ * Gives the coalesced group that ends at ops[end] its state. The members of the group are the
+ * entries with the same number before that entry.
  */
 static void settle(struct cw_fr_dump *dump, uint32_t end)
 {
@@ -421,17 +423,18 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 		first->flags |= CW_FR_NO_SHAPE;
 	/*
 	 * We drop the end entry if members are listed, or if it ends a p2p batch, because it then
-	 * tells us nothing new. Without listed members, it is all that we know of the collectives.
+	 * adds nothing. Without listed members, it is all that we know about the collectives.
 	 */
 	if (first || (last->flags & CW_FR_P2P))
 		last->group = UINT32_MAX;
 }
 
 /*
- * Examines two calls with the same number and no end entry. A dump of active entries omits the last
- * entry of a coalesced group once it is completed. It lists the members, but these have no state of
- * their own. A dump with completed calls contains the end too, unless the launch is still in
- * progress. A call that completed by itself is no member of a group, and its number is unknown.
+ * Examines two calls with the same number and no end entry. A dump of active entries omits the end
+ * entry of a coalesced group once that entry is completed. It still lists the members, which have
+ * no state of their own; we mark them as orphans. A dump with completed calls contains the end
+ * entry too, unless the launch is still in progress. A call that completed by itself is no member
+ * of a group, so its number is bad.
  */
 static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
 			 struct cw_fr_op *op, bool *before_is_bad, bool *is_bad)
@@ -476,8 +479,8 @@ static int mark_orphans(struct cw_fr_dump *dump)
 }
 
 /*
- * True if a send or receive that is alone in its group has completed. We use pg_status: a number
- * above those of the collectives can only count point-to-point calls.
+ * True if a send or receive that is alone in its group has completed. We use pg_status. If the
+ * number there exceeds those of the collectives, it can only count point-to-point calls.
  */
 static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *op)
 {
@@ -496,7 +499,7 @@ static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *
 
 /*
  * True if an earlier op already represents this orphan. The first of several orphaned collectives
- * with the same number represents all.
+ * with the same number represents all of them.
  */
 static bool is_repeated(const struct cw_fr_dump *dump, uint32_t n, const struct cw_fr_op *op)
 {

@@ -4,20 +4,20 @@
 #include <errno.h>
 
 /*
- * Since 2.4, dumps contain both the input and the output sizes
+ * The minor of dump version 2.4, the first one with both the input and the output sizes
  * (torch/distributed/flight_recorder, error_analysis()).
  */
 #define HAS_SIZES_SINCE 4u
 
-/* Returns the size that a member receives (is_taken), or else the size that it sends. */
+/* Returns the size that a member receives if is_taken is true, otherwise the size that it sends. */
 static uint64_t size_of(const struct cw_fr_op *op, bool is_taken)
 {
 	return is_taken ? op->taken : op->sent;
 }
 
 /*
- * Returns the member's call with number seq. NULL = it lists no such call, or the sizes of the call
- * are unknown.
+ * Returns the member's call with number seq. NULL = the member lists no such call, or the sizes of
+ * the call are unknown.
  */
 static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t seq)
 {
@@ -38,8 +38,8 @@ static const struct cw_fr_op *exchange_of(const struct fr_place *place, uint64_t
 }
 
 /*
- * Returns the one member whose size differs from that of all others, or -1 if there is no
- * such member.
+ * Returns the one member whose size differs from the size of all others; -1 = there is no such
+ * member.
  */
 static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 			   uint64_t *ret_common)
@@ -47,7 +47,7 @@ static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool i
 	uint64_t first = size_of(ops[0], is_taken);
 	int32_t odd = -1;
 
-	/* If two of the first three sizes agree, theirs is the common size. */
+	/* If two of the first three sizes are equal, they are the common size. */
 	if (n < 3)
 		return -1;
 	if (first != size_of(ops[1], is_taken) &&
@@ -65,8 +65,8 @@ static int32_t odd_one_out(const struct cw_fr_op *const *ops, uint32_t n, bool i
 }
 
 /*
- * Returns the odd member if, with the common size, the totals sent and received would match.
- * Otherwise returns -1.
+ * Returns the odd member, if the totals sent and received would match with the common size in its
+ * place. Otherwise returns -1.
  */
 static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, bool is_taken,
 				 uint64_t sent, uint64_t taken)
@@ -82,8 +82,8 @@ static int32_t who_would_mend_it(const struct cw_fr_op *const *ops, uint32_t n, 
 }
 
 /*
- * Returns the only completed member, if at least two others still wait for data. Otherwise
- * returns -1.
+ * Returns the only completed member, if at least two others still wait for data. Otherwise returns
+ * -1.
  */
 static int32_t who_left_others_short(const struct cw_fr_op *const *ops, uint32_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An all_to_all in which each rank chooses its sizes. Dumps contain the total that each rank sends
- * and receives, but not the amount per peer. The analyser of torch only adds up both totals and
- * names no rank.
+ * Uneven exchanges: an all_to_all in which each rank chooses its sizes, and the sizes do not match.
+ * Dumps contain the total that each rank sends and receives, but not the amount per peer. The
+ * analyser of torch only adds up both totals and names no rank.
  *
  * If the totals do not match, usually one member is at fault, and its size differs from the others'
  * common size. Normally all ranks have the same number of tokens, and only the router distributes
@@ -15,7 +15,7 @@
 #include "import/fr_member.h"
 
 /*
- * Sets uneven_seq and uneven_member of comm. Call it after fr_comm_prepare() has set all other
- * fields. Returns 0 or -ENOMEM.
+ * Sets uneven_seq and uneven_member of comm. fr_comm_prepare() must have set all other fields
+ * before. Returns 0 or -ENOMEM.
  */
 int fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The requirements of PyTorch's analyser (torch/distributed/flight_recorder/components, PyTorch 2.5
- * to 2.10), and how we meet them:
+ * to 2.10), and how we meet each:
  *
- * - It compares record_id across ranks and drops entries below the largest first one. So each dump
- *   numbers its entries from 0, and we omit old entries that some members no longer have.
- * - It identifies a group by its name and the set of its ranks. We use the communicator's id as the
- *   name.
- * - It takes positions in a group as indices into the sorted ranks. We renumber peers accordingly.
- * - Sends and receives of one group launch are entries with the same p2p_seq_id. An entry
- *   "nccl:coalesced" with their state must close them, or the analyser pairs them wrongly.
- * - It compares all versions with the first one, so every dump has the same version.
+ *  - The analyser compares record_id across ranks and drops entries below the largest first one. So
+ *    each dump numbers its entries from 0, and we omit old entries that some members no longer
+ *    have.
+ *  - The analyser identifies a group by its name and the set of its ranks. We use the
+ *    communicator's id as the name.
+ *  - The analyser takes positions in a group as indices into the sorted ranks. We renumber peers
+ *    accordingly.
+ *  - Sends and receives of one group launch are entries with the same p2p_seq_id. After them we
+ *    write an entry "nccl:coalesced" with their state. Without it the analyser pairs them wrongly.
+ *  - The analyser compares all versions with the first one, so every dump has the same version.
  */
 #include "import/fr_export.h"
 
@@ -26,7 +28,7 @@
 #include "import/fr_dump.h"
 #include "import/fr_export_doc.h"
 
-/* Number of peers per rank that we track separately. The record has room for 256. */
+/* The maximum number of peers per rank that we track separately. The record has room for 256. */
 #define MAX_PAIRS 1024u
 #define FILE_PREFIX "nccl_trace_rank_"
 
@@ -40,8 +42,8 @@ static int compare_places(const void *a, const void *b)
 }
 
 /*
- * Returns the rank's number. CW_FR_NONE if it has none, or if no reader accepts it because the rank
- * lies or is damaged.
+ * Returns the rank's number. CW_FR_NONE = the rank has no number, or it lies or is damaged and no
+ * reader would accept its number.
  */
 static int32_t number_of(const struct cw_snap_rank *rank)
 {
@@ -49,8 +51,8 @@ static int32_t number_of(const struct cw_snap_rank *rank)
 }
 
 /*
- * Returns the next rank of the job that no member has. We use such ranks for members that are
- * not reported.
+ * Returns the next rank number of the job that no member has; -1 = none left. Members that no node
+ * reported get these numbers.
  */
 static int32_t next_missing(const struct cw_snapshot *snap, const bool *is_seen, uint32_t *at)
 {
@@ -163,7 +165,8 @@ static int note_pairs(struct fr_out *x, struct fr_out_comm *c)
 }
 
 /*
- * Returns how many sends (or receives) the member has ever posted for the peer, as far as we know.
+ * Returns the number of sends (or receives) that the member has ever posted for the peer, as far as
+ * we know.
  */
 static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends)
 {
@@ -174,8 +177,9 @@ static uint64_t posted(const struct cw_snap_member *m, uint32_t peer, bool sends
 }
 
 /*
- * True if the other side still has the counterpart of this call. We omit other calls: sends and
- * receives have no number common to both ranks, so readers pair them by counting.
+ * True if the other side still has the counterpart of this call. We omit calls without a
+ * counterpart. Sends and receives have no number that is equal on both ranks, so readers pair them
+ * by counting.
  */
 static bool has_counterpart_at_hand(const struct fr_out_comm *c, uint32_t me,
 				    const struct cw_op *op)
@@ -273,7 +277,7 @@ struct numbers {
 		open; /* the entry of an open group launch of sends and receives; op NULL = none */
 };
 
-/* Writes the entry that ends a coalesced launch and carries its state. */
+/* Writes the entry that ends a coalesced launch and carries the state of the launch. */
 static int close_launch(struct fr_out_dump *d, struct numbers *n)
 {
 	struct fr_out_entry e = n->open;
@@ -283,7 +287,7 @@ static int close_launch(struct fr_out_dump *d, struct numbers *n)
 	return e.op ? add(d, &e) : 0;
 }
 
-/* Adds a send or receive. Those of one group launch share a number. */
+/* Adds a send or receive. All calls of one group launch share a number. */
 static int add_p2p(struct fr_out_dump *d, struct fr_out_entry *e, struct numbers *n)
 {
 	const struct cw_op *op = e->op;
@@ -355,8 +359,8 @@ static int compare_entries(const void *a, const void *b)
 /* ---- files ---- */
 
 /*
- * Writes the file and gives it the time of its contents, because readers take it as the time of
- * the dump.
+ * Writes the file, and sets its time to the time of its contents. Readers take the file's time as
+ * the time of the dump.
  */
 static int write_file(int dirfd, const struct fr_out_dump *d, struct cw_err *err)
 {

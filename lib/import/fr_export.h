@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a snapshot as dumps of PyTorch's Flight Recorder, one file per rank, so that the
- * recorder's viewers open collwatch's recordings (torchfrtrace, torch.distributed.flight_recorder).
+ * Writes a snapshot as dumps of PyTorch's Flight Recorder, one file per rank. The recorder's
+ * viewers (torchfrtrace, torch.distributed.flight_recorder) can then open collwatch's recordings.
  *
  * The format has no place for liveness, roots and reduction operators, nor for communicators in
  * creation. After a round trip, a dead rank appears as a rank that never entered its call. Calls
@@ -16,13 +16,14 @@
 
 struct cw_fr_export {
 	uint32_t n_dumps;
-	uint32_t n_unnumbered; /* no dump: no record, or no number that readers accept */
-	uint32_t n_unnamed;    /* communicators that are omitted because members are unknown */
+	/* Ranks without a dump: no record, or no number that readers accept. */
+	uint32_t n_unnumbered;
+	uint32_t n_unnamed; /* communicators that we omit because some members are unknown */
 };
 
 /*
- * Writes DIR/nccl_trace_rank_N for each rank with a record; creates DIR if it is missing. An
- * existing file is an error (-EEXIST), as is any failed write.
+ * Writes DIR/nccl_trace_rank_N for each rank with a record. Creates DIR if it is missing. An
+ * existing file is an error (-EEXIST). A failed write is also an error. Returns 0 or -errno.
  */
 int cw_flight_recorder_write(const struct cw_snapshot *snap, const char *dir,
 			     struct cw_fr_export *ret, struct cw_err *err);

@@ -11,7 +11,7 @@
 #include "import/pickle/pickle_write.h"
 
 #define VERSION "2.10"
-/* PyTorch's default time-out. */
+/* The time-out of a call in the dump: PyTorch's default. */
 #define TIMEOUT_MS 600000
 
 /* ---- an entry ---- */
@@ -63,8 +63,8 @@ static void put_profiling_name(FILE *out, const struct fr_out_dump *d, const str
 }
 
 /*
- * Writes the sizes of one tensor with this number of elements. The closing entry of a launch
- * has none.
+ * Writes the sizes of one tensor with this number of elements. The entry that closes a launch has
+ * no sizes.
  */
 static void put_sizes(FILE *out, const struct fr_out_entry *e, uint64_t count)
 {
@@ -136,8 +136,8 @@ static void put_state(FILE *out, const struct fr_out_dump *d, const struct fr_ou
 	const char *state = state_of(e);
 	bool is_done = strcmp(state, "completed") == 0;
 	/*
-	 * PyTorch gives a call a start time only if it tracks the device's progress, so we do
-	 * the same.
+	 * PyTorch gives a call a start time only if it tracks the device's progress. We do the
+	 * same.
 	 */
 	bool is_timed =
 		strcmp(state, "scheduled") != 0 && (e->member->snap->known & CW_KNOWN_REACHED);
@@ -281,7 +281,7 @@ static void put_head(FILE *out, const struct fr_out_dump *d)
 		       rank->nccl_version % 100);
 	pickle_text(out, "version");
 	pickle_text(out, VERSION);
-	/* We write both keys because PyTorch renamed this one. */
+	/* PyTorch renamed this key, so we write both names. */
 	pickle_text(out, "nccl_version");
 	pickle_text(out, version);
 	pickle_text(out, "comm_lib_version");

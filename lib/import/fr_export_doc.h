@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats a rank's calls as PyTorch's Flight Recorder does: fr_export.c chooses the contents of the
- * dumps, and this file formats them. Not thread-safe.
+ * Formats a rank's calls as PyTorch's Flight Recorder does. fr_export.c chooses the contents of the
+ * dumps, and this file writes them. Not thread-safe.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ struct fr_out_place {
 };
 
 /*
- * A member's sends to and receives from one peer. The numbers are those of the oldest ones in the
- * snapshot; 0 = none.
+ * A member's sends to one peer and receives from it. first_send and first_recv are the numbers of
+ * the oldest ones in the snapshot; 0 = none.
  */
 struct fr_out_pair {
 	uint32_t peer;
@@ -32,10 +32,10 @@ struct fr_out_pairs {
 
 struct fr_out_comm {
 	const struct cw_snap_comm *snap;
-	/* members by label; NULL = some members are unknown, so the comm is omitted */
+	/* The members by label. NULL = some members are unknown, so we omit the comm. */
 	struct fr_out_place *sorted;
-	uint32_t *place_of;         /* per comm rank */
-	uint64_t first_seq;         /* first collective to write: some members lack earlier ones */
+	uint32_t *place_of; /* per comm rank */
+	uint64_t first_seq; /* first collective that we write; some members lack earlier ones */
 	struct fr_out_pairs *pairs; /* per comm rank */
 	char name[40];
 };
@@ -50,8 +50,8 @@ struct fr_out_entry {
 	const struct fr_out_member *member;
 	uint32_t pg_id; /* index of the member among the members of its rank */
 	uint64_t p2p_seq;
-	uint64_t last_coll; /* the collective number that a send or receive carries */
-	bool ends_group;    /* the entry closes a coalesced launch and follows op */
+	uint64_t last_coll; /* number of the last collective, which a send or receive carries */
+	bool ends_group;    /* the entry closes a coalesced launch and has the state of op */
 	bool is_coalesced;
 };
 

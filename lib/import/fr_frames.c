@@ -8,19 +8,23 @@
 #include "common/htable.h"
 #include "model/snapshot.h"
 
-/* The same limit as for a Python stack in a flight record (docs/design/record.md#call-stacks). */
+/*
+ * The maximum number of frames of a stack, as for a Python stack in a flight record
+ * (docs/design/record.md#call-stacks).
+ */
 #define MAX_FRAMES 40u
 #define MAX_FILE 192
 #define MAX_FUNCTION 96
 
 struct fr_stack {
-	const char *text; /* the key of the table */
+	const char *text; /* the key of the hash table */
 	uint32_t number;
 	UT_hash_handle hh;
 };
 
 /*
- * Writes "file:line in function", cut to fit. Returns its length, or 0 if the value is not a frame.
+ * Writes a frame as "file:line in function", cut to fit. Returns the length of the text; 0 = the
+ * value is not a frame.
  */
 static size_t put_frame(const struct cw_value *frame, char *buf, size_t len)
 {

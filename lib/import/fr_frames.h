@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks that torch recorded: the list "frames" of an entry, innermost first. A job issues its
- * calls from few places, so a dump keeps each stack once.
+ * Call stacks that torch recorded: the list "frames" of an entry, the innermost frame first. A job
+ * makes its calls from few places, so we store each stack of a dump once.
  *
- * Hostile input. One thread; no blocking.
+ * The input is hostile. One thread; no blocking.
  */
 #pragma once
 
@@ -15,21 +15,24 @@
 
 struct fr_stack;
 
-/* A set of stacks. A zeroed set is empty. The arena owns its memory, except for the table. */
+/*
+ * A set of stacks. A zeroed set is empty. The arena owns the memory of the set, except for the
+ * table.
+ */
 struct cw_fr_stacks {
-	struct fr_stack *table; /* by text */
-	const char **texts;     /* one per stack: a line per frame, in a snapshot's form */
+	struct fr_stack *table; /* hash table by text */
+	const char **texts; /* one text per stack: a line per frame, in the form of a snapshot */
 	uint32_t n;
-	/* One element per text, valid during a merge: */
-	uint32_t *numbers; /* number in the snapshot; 0 = the snapshot has no room for it */
-	bool *is_open;     /* some open call has this stack */
+	/* The arrays below have one element per text. They are valid during a merge. */
+	uint32_t *numbers; /* number of the stack in the snapshot; 0 = the snapshot had no room */
+	bool *is_open;     /* some open call has the stack */
 };
 
 /*
- * Sets *ret_number to the number of the stack in this list, from 1. It is 0 if the stack is empty,
- * too large, or beyond the limit of CW_SNAP_MAX_STACKS. Returns 0 or -ENOMEM.
+ * Adds the stack to the set. *ret_number becomes its number, from 1. *ret_number is 0 if the stack
+ * is empty, too large, or over the limit of CW_SNAP_MAX_STACKS. Returns 0 or -ENOMEM.
  */
 int fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
 		   struct cw_arena *arena, uint32_t *ret_number);
-/* Call it after the last stack. Frees the parts that only reading needs. */
+/* Frees the parts that only reading needs. The caller runs this after the last stack. */
 void fr_frames_read_all(struct cw_fr_stacks *stacks);

@@ -9,11 +9,13 @@
 #include "import/fr_time.h"
 #include "record/record_layout.h"
 
-/* Completed calls kept per member: enough to show where two histories diverge. */
+/*
+ * The maximum number of completed calls per member. So many calls show where two histories diverge.
+ */
 #define WINDOW_OPS 256u
 /*
- * A number in pg_status that exceeds the other members' numbers by more than this does not
- * count collectives.
+ * A number in pg_status may exceed the other members' numbers by at most this much. A larger number
+ * does not count collectives.
  */
 #define STATUS_AHEAD 64
 
@@ -22,23 +24,24 @@ static bool is_collective(const struct cw_fr_op *op)
 	return !(op->flags & CW_FR_P2P) && !cw_op_is_p2p(op->kind);
 }
 
-/*
- * If the dumps contain all sends and receives, we number them from the first one ever. Otherwise we
- * number only those that have not completed.
- */
 /* True for an open receive that accepts any sender, or for a call whose name shows no peer. */
 static bool is_for_anybody(const struct cw_fr_op *op)
 {
 	return cw_op_is_p2p(op->kind) && op->peer == CW_FR_NONE && op->state != CW_FR_COMPLETED;
 }
 
+/*
+ * True for a send or receive that gets a number. If the dumps contain all sends and receives, we
+ * number all of them from the first one ever. Otherwise we number only those that have not
+ * completed.
+ */
 static bool is_numbered_p2p(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	return cw_op_is_p2p(op->kind) && op->peer >= 0 && (uint32_t)op->peer < comm->n_ranks &&
 	       (comm->is_p2p_whole || op->state != CW_FR_COMPLETED);
 }
 
-/* ---- facts from all members' calls ---- */
+/* ---- facts from the calls of all members ---- */
 
 static int vagueness(const struct cw_fr_op *op)
 {
@@ -47,7 +50,10 @@ static int vagueness(const struct cw_fr_op *op)
 	return op->flags & CW_FR_NO_SHAPE ? 2 : !!(op->flags & CW_FR_ODD_DTYPE);
 }
 
-/* Sorts calls by number. Of several calls with the same number, the best known comes first. */
+/*
+ * Compares two calls for sorting by number. Of several calls with the same number, the best known
+ * comes first.
+ */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct cw_fr_op *const *oa = a, *const *ob = b;
@@ -84,7 +90,7 @@ static void look_at_p2p(struct fr_comm *comm, const struct cw_fr_op *op)
 		note_first(&comm->asked_ns[op->peer], op->created_ns);
 }
 
-/* True if the dump contains the member's calls on the group from the first one on. */
+/* True if the dump contains all of the member's calls on the group, from the first one on. */
 static bool has_all_p2p(const struct fr_place *place)
 {
 	const struct cw_fr_op *ops;
@@ -105,14 +111,15 @@ static bool has_all_p2p(const struct fr_place *place)
 		highest = ops[i].p2p_seq;
 	}
 	/*
-	 * A collective carries the number of the last p2p call before it. 0 means there was none.
+	 * A collective carries the number of the last p2p call before it. 0 means that there was no
+	 * p2p call.
 	 */
 	return highest || ops[0].coll_seq == 1 || ops[place->group->n_ops - 1].p2p_seq == 0;
 }
 
 /*
  * Returns the number of completed calls before the oldest pending call in the list. The buffer may
- * have lost those calls. Then we use pg_status, if it counts only collectives.
+ * have lost these calls. Then we use pg_status, if pg_status counts only collectives.
  */
 static uint64_t completed_before(const struct fr_comm *comm, const struct fr_place *place,
 				 uint64_t lowest_pending)
@@ -149,8 +156,8 @@ static uint64_t last_completed(const struct fr_comm *comm, const struct fr_place
 }
 
 /*
- * True if no member can finish the call before all members have entered it. In an all_to_all, a
- * member may finish although another member with no data for it is missing.
+ * True if no member can finish the call before all members have entered it. An all_to_all is no
+ * such call: a member may finish it although another member, which has no data for it, is missing.
  */
 static bool needs_all(const struct cw_fr_op *op)
 {
@@ -159,10 +166,10 @@ static bool needs_all(const struct cw_fr_op *op)
 		op->kind == CW_OP_REDUCE_SCATTER);
 }
 
-/* The position of the slowest members among those that list calls. */
+/* The position of the slowest members among the members that list calls. */
 struct last {
 	uint64_t coll_seq;
-	int64_t taken_ns; /* the youngest dump at this position; INT64_MAX = unknown */
+	int64_t taken_ns; /* time of the youngest dump at this position; INT64_MAX = unknown */
 };
 
 static struct last find_last(const struct fr_comm *comm)
@@ -187,8 +194,8 @@ static struct last find_last(const struct fr_comm *comm)
 }
 
 /*
- * True if the call needs all members, and not all of them had entered it when their dumps were
- * taken. It may have ended by its time-out.
+ * True if the call counts as completed but may have ended by its time-out. Such a call needs all
+ * members, and not all of them had entered it when their dumps were taken.
  */
 static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 {
@@ -196,7 +203,7 @@ static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 	       op->created_ns <= last->taken_ns && needs_all(op);
 }
 
-/* Finds the calls that all members entered. The calls must be sorted. */
+/* Finds the last call that all members have entered. The calls must be sorted. */
 static void find_what_all_came_to(struct fr_comm *comm)
 {
 	struct last last = find_last(comm);
@@ -242,7 +249,10 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 				look_at_call(comm, op);
 			else
 				look_at_p2p(comm, op);
-			/* p2p_seq shows an earlier p2p call, which the dump may have lost. */
+			/*
+			 * p2p_seq shows that there was a p2p call before, which the dump may have
+			 * lost.
+			 */
 			if (!is_collective(op) || op->p2p_seq)
 				comm->has_p2p = true;
 			if (op->coll_seq > comm->highest)
@@ -259,7 +269,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	return fr_exchange_compare(comm, arena);
 }
 
-/* Returns the best known call with the number of `op`, which may be `op` itself. */
+/* Returns the best known call with the number of `op`. It may be `op` itself. */
 static const struct cw_fr_op *best_call(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	uint32_t low = 0, high = comm->n_calls;
@@ -315,19 +325,22 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 		const struct cw_fr_op *best = best_call(comm, op);
 
 		/*
-		 * Either only this member's version of the call is known. Or others used a known
-		 * type, so this unknown type differs from theirs.
+		 * There are two cases. Either only this member's version of the call is known. Or
+		 * the others used a known type, so this unknown type differs from theirs.
 		 */
 		if (!(op->flags & CW_FR_NO_SHAPE))
 			return out;
 		/*
-		 * A different kind counts even if the sizes are unknown, because the member
-		 * certainly made another call.
+		 * A different kind is a difference even if the sizes are unknown, because the
+		 * member certainly made another call.
 		 */
 		if (op->kind != CW_OP_NONE && op->kind != best->kind &&
 		    !(op->flags & CW_FR_COALESCED))
 			return out;
-		/* Unknown properties must not count as a difference. */
+		/*
+		 * An unknown property must not look like a difference, so we copy the properties of
+		 * the best known call.
+		 */
 		out.kind = best->kind;
 		out.dtype = best->dtype;
 		out.count = best->count;
@@ -340,7 +353,9 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 	return out;
 }
 
-/* Counts sends and receives per peer; the count is the op's number. */
+/*
+ * Counts the sends or receives of the peer. Returns the new count, which is the number of the op.
+ */
 static uint64_t count_p2p(const struct fr_comm *comm, struct cw_snap_member *m,
 			  const struct cw_fr_op *op)
 {
@@ -368,9 +383,9 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 	out.peer = op->peer;
 	out.p2p_seq = count_p2p(comm, m, op);
 	/*
-	 * A send may complete before its receive does, because NCCL buffers small ones. Then our
-	 * pairs are shifted by one. This does not change which ranks wait, but we must not
-	 * compare sizes.
+	 * NCCL buffers small sends, so a send may complete before its receive does. Our pairs are
+	 * then shifted by one. The shift does not change which ranks wait, but sizes of shifted
+	 * pairs would differ. So we do not compare sizes.
 	 */
 	if (!comm->is_p2p_whole)
 		out.bytes = 0;
@@ -378,7 +393,7 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 		out.flags |= CW_OPF_GROUPED;
 		out.group_id = op->p2p_seq;
 		/*
-		 * This half of an open batch may be done while the list lacks its other half. Or
+		 * This half of an open batch may be done while the list lacks the other half. Or
 		 * the batch waits for a rank that has no dump.
 		 */
 		if ((!comm->is_p2p_whole || comm->lacks_dump) &&
@@ -419,15 +434,15 @@ static void forget_progress(struct cw_snap_member *m)
 			m->window[i].progress = CW_PROGRESS_UNKNOWN;
 }
 
-/* Derives counters and window from the member's own calls. */
+/* Derives the counters and the window from the member's own calls. */
 static void read_calls(struct fr_comm *comm, const struct fr_place *place, struct cw_snap_member *m)
 {
 	const struct cw_fr_op *ops = &place->dump->ops[place->group->first_op];
 	uint64_t lowest_pending = 0;
 
 	/*
-	 * op_index counts only this rank's calls. But the value 1 means the first call ever, which
-	 * gets more patience.
+	 * op_index counts only this rank's calls. The exception is the value 1, which means the
+	 * first call ever: such a call gets more patience.
 	 */
 	if (ops[0].coll_seq > 1)
 		m->op_index = ops[0].coll_seq - 1;
@@ -460,8 +475,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	m->coll_completed =
 		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
 	/*
-	 * A call before the oldest listed one has not completed either, and the rank may be in
-	 * that call.
+	 * A call before the oldest listed one has not completed either, so the rank may be in that
+	 * call.
 	 */
 	if (lowest_pending > m->coll_completed + 1)
 		forget_progress(m);
@@ -479,9 +494,9 @@ static bool all_take_part(unsigned kind)
 }
 
 /*
- * True if the dump may lack the current call of a member that lists no call on the group. If dumps
- * list only open calls, it is in none. Otherwise, the buffer may have lost the call. Or the
- * recorder was reset, if the member must have made calls before.
+ * True if a member lists no call on the group, but the dump may lack its current call. If dumps
+ * list only open calls, the member is in no call. Otherwise the buffer may have lost the call. Or
+ * the recorder was reset, if the member must have made calls before.
  */
 static bool may_have_lost_calls(const struct fr_comm *comm, const struct fr_place *place)
 {
@@ -496,7 +511,7 @@ static void infer_position(const struct fr_comm *comm, const struct fr_place *pl
 	bool has_status = g && g->has_status;
 	uint64_t enqueued = has_status && g->last_enqueued > 0 ? (uint64_t)g->last_enqueued : 0;
 
-	/* No rank waits in a collective, so any number will do. Sends and receives are known. */
+	/* If no rank waits in a collective, any number will do. Sends and receives are known. */
 	if (!comm->lowest_pending)
 		m->coll_entered = comm->highest;
 	else if (!g || (has_status && g->last_enqueued < 0))
@@ -551,8 +566,8 @@ static void choose_ops(struct cw_snap_member *m)
 
 /*
  * True if others completed calls that this member must have entered after its dump was taken. We
- * allow a margin of one call: if calls differ, NCCL may let some ranks leave a call that needs
- * all members.
+ * allow a margin of one call: if calls differ, NCCL may let some ranks leave a call that needs all
+ * members.
  */
 static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
 {
@@ -561,7 +576,7 @@ static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_
 }
 
 /*
- * True if the member may have made the awaited call after its dump was taken. Assumes that all
+ * True if the member may have made the awaited call after its dump was taken. We assume that all
  * clocks agree.
  */
 static bool was_dumped_before(const struct fr_comm *comm, uint32_t at,

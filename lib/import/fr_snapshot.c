@@ -5,14 +5,15 @@
  * Groups are the same communicator if they have the same name and the same member ranks. We align
  * members by collective_seq_id, the only number that is comparable between ranks.
  *
- * Point-to-point calls have no such number. If the dumps contain all of them, we get one by
- * counting. Otherwise we use the fact that the sends and receives of a pair of ranks complete in
+ * Point-to-point calls have no such number. If the dumps contain all of these calls, we number them
+ * by counting. Otherwise we use the fact that the sends and receives of a pair of ranks complete in
  * order and in pairs. So the calls of a pair that have *not* completed correspond one to one. We
  * number these calls and omit the completed ones.
  *
- * If a rank lists no call on a group while others wait there, it is not in that call: its dump
- * would contain it. Its number comes from pg_status, if we can tell that this does not count
- * point-to-point calls. Otherwise it comes from the other members.
+ * If a rank lists no call on a group while others wait there, the rank is not in that call: its
+ * dump would contain the call. The number of the rank's last call comes from pg_status, if we can
+ * tell that pg_status does not count point-to-point calls. Otherwise it comes from the other
+ * members.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -32,7 +33,10 @@
 #include "record/group_name.h"
 #include "record/record_layout.h"
 
-/* The members of a communicator take memory even if no dump describes them, so we limit them. */
+/*
+ * Limits of places. A place is the room for one member of a communicator. It takes memory even if
+ * no dump describes the member.
+ */
 #define PLACES_FREE 65536u
 #define PLACES_PER_GROUP 1024u
 #define PLACES_MAX (1u << 22)
@@ -40,7 +44,8 @@
 struct comm_entry {
 	uint64_t id;
 	struct fr_comm comm;
-	uint32_t name; /* number of the group's name, from index_members() */
+	/* Number of the group's name, which index_members() assigns. */
+	uint32_t name;
 	UT_hash_handle hh;
 };
 
@@ -54,13 +59,15 @@ struct merger {
 	struct cw_fr_set *set;
 	struct cw_snapshot *snap;
 	struct cw_arena arena;
-	int32_t *ranks;   /* every rank that some dump mentions, ascending */
-	uint32_t *silent; /* for ranks without a dump: their indices in the snapshot */
+	int32_t *ranks; /* all ranks that some dump mentions, ascending */
+	/* For each rank without a dump: its index in the snapshot. */
+	uint32_t *silent;
 	uint32_t n_ranks;
 	struct comm_entry *comms;    /* hash table, in order of appearance */
 	struct comm_entry **by_name; /* sorted */
 	uint32_t n_by_name;
-	struct named_member *members; /* of all communicators with a member list, sorted */
+	/* Sorted members of all communicators whose members are known. */
+	struct named_member *members;
 	size_t n_members;
 	uint64_t places, places_max;
 	uint32_t n_no_members, n_not_member, n_too_many, n_unnamed_ops;
@@ -71,7 +78,7 @@ struct merger {
 
 /* ---- ranks ---- */
 
-/* Notes that the rank exists. It must be below CW_FR_MAX_RANKS. */
+/* Notes that the rank exists. rank must be below CW_FR_MAX_RANKS. */
 static void mention(struct merger *m, bool *is_there, int32_t rank)
 {
 	m->n_ranks += !is_there[rank];
@@ -103,8 +110,8 @@ static int collect_ranks(struct merger *m)
 }
 
 /*
- * Returns the index of the rank's dump, which is also its index in the snapshot. CW_SNAP_NONE = it
- * has no dump.
+ * Returns the index of the rank's dump, which is also the rank's index in the snapshot.
+ * CW_SNAP_NONE = the rank has no dump.
  */
 static uint32_t rank_index(const struct merger *m, int32_t rank)
 {
@@ -123,8 +130,8 @@ static uint32_t rank_index(const struct merger *m, int32_t rank)
 
 /*
  * Adds the ranks without a dump. We know only their numbers. A rank that holds the interpreter
- * lock, or that stopped its watchdog, writes no dump (pytorch/pytorch#196968): the user should
- * inspect it.
+ * lock, or that stopped its watchdog, writes no dump (pytorch/pytorch#196968). The user should
+ * inspect such a rank.
  */
 static int add_silent_ranks(struct merger *m, uint32_t node)
 {
@@ -144,7 +151,7 @@ static int add_silent_ranks(struct merger *m, uint32_t node)
 	return r;
 }
 
-/* Returns the snapshot's index of a rank without a dump. */
+/* Returns the index in the snapshot of a rank without a dump. */
 static uint32_t silent_index(const struct merger *m, int32_t rank)
 {
 	uint32_t low = 0, high = m->n_ranks;
@@ -160,7 +167,7 @@ static uint32_t silent_index(const struct merger *m, int32_t rank)
 	return m->silent[low];
 }
 
-/* The node has no name: dumps do not name the host. */
+/* Adds one node and all ranks. The node has no name, because dumps do not name the host. */
 static int add_ranks(struct merger *m)
 {
 	uint32_t node, index;
@@ -175,12 +182,15 @@ static int add_ranks(struct merger *m)
 			.flags = dump->has_entries ? CW_RANKF_HAS_RECORD : 0,
 			/*
 			 * Calls that the rank made after its dump count as lost too. If the time of
-			 * the dumps is unknown, the calls of a healthy job would look as if they
-			 * had been open for long.
+			 * the dumps is unknown, we also count a lost call. Otherwise the calls of a
+			 * healthy job would look as if they had been open for long.
 			 */
 			.dropped = dump->n_bad_entries + dump->is_early + dump->is_undated,
 			.nccl_version = dump->nccl_version,
-			/* 0 means that there is no recording, not that its time is unknown. */
+			/*
+			 * 0 would mean that there is no recording. So a recording with an unknown
+			 * time gets 1.
+			 */
 			.sampled_ns = m->snap->now_ns ? m->snap->now_ns : 1,
 		};
 
@@ -229,8 +239,8 @@ static int compare_members(const void *a, const void *b)
 }
 
 /*
- * Builds an index for find_members(). Searching all communicators for each group would take
- * quadratic time.
+ * Builds an index for find_members(). Without it, searching all communicators for each group would
+ * take quadratic time.
  */
 static int index_members(struct merger *m)
 {
@@ -256,7 +266,9 @@ static int index_members(struct merger *m)
 	return 0;
 }
 
-/* Returns the number of sorted members before the first member with this name and rank. */
+/*
+ * Returns the number of sorted members that come before the first member with this name and rank.
+ */
 static size_t members_before(const struct merger *m, uint32_t name, int32_t rank)
 {
 	const struct named_member wanted = { .name = name, .rank = rank };
@@ -313,12 +325,15 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 
 static void borrow_ranks(struct cw_fr_group *g, const int32_t *ranks, uint32_t n)
 {
-	g->ranks = (int32_t *)ranks; /* we never write to them */
+	g->ranks = (int32_t *)ranks; /* we never write to the ranks */
 	g->n_ranks = n;
 	g->has_borrowed_ranks = true;
 }
 
-/* Removes the member lists that groups borrowed, because the merger owns them. */
+/*
+ * Removes the member lists that groups borrowed. The merger owns these lists and is about to free
+ * them.
+ */
 static void return_ranks(struct cw_fr_set *set)
 {
 	for (uint32_t s = 0; s < set->n_sources; s++) {
@@ -341,7 +356,7 @@ static bool is_default_group(const char *name, const char *desc)
 
 /*
  * Finds the members of a group whose own dump does not list them. The default group has all ranks.
- * For another group, we use the dumps of fellow members if exactly one group of that name contains
+ * For another group, we use the dumps of other ranks, if exactly one group of that name contains
  * this rank.
  */
 static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_group *g)
@@ -361,8 +376,8 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	first = members_before(m, (*found)->name, rank);
 	end = members_before(m, (*found)->name, rank + 1);
 	/*
-	 * A list may contain a rank twice. But if the rank is in two communicators, the answer
-	 * is unclear.
+	 * A list may contain a rank twice. But if the rank is in two communicators, we cannot tell
+	 * which one is meant.
 	 */
 	if (first == end || m->members[first].comm != m->members[end - 1].comm)
 		return false;
@@ -371,7 +386,10 @@ static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_grou
 	return true;
 }
 
-/* True if a was made before b. If times are equal or unknown, the order of recording decides. */
+/*
+ * True if call a was made before call b. If their times are equal or unknown, the order of
+ * recording decides.
+ */
 static bool was_made_before(const struct cw_fr_op *a, const struct cw_fr_op *b)
 {
 	if (a->created_ns && b->created_ns && a->created_ns != b->created_ns)
@@ -413,8 +431,8 @@ static int place_group(struct merger *m, const struct cw_fr_source *src, struct 
 }
 
 /*
- * PyTorch lists a group after its first use, and gives it the same name on all ranks. So a rank
- * whose dump does not list the group has made no call on it.
+ * Marks the members that have not used the group. PyTorch lists a group after its first use, under
+ * the same name on all ranks. So a rank whose dump does not list the group has made no call on it.
  */
 static void place_unused(const struct merger *m, struct comm_entry *e)
 {
@@ -434,10 +452,10 @@ static bool was_made_anew(const struct fr_place *place)
 }
 
 /*
- * Omits members of an older group. After a group was created anew, its calls have the same numbers
- * as those before and must not be compared with them. If some dump mentions both groups, a dump
- * that mentions only one may mean either. The default group mostly has the same id on all ranks, so
- * the same id means the new group.
+ * Omits members of an older group. If a group was created anew, the new group's calls have the same
+ * numbers as the old group's, and we must not compare the two. If some dump mentions both groups, a
+ * dump that mentions only one may mean either. The default group mostly has the same id on all
+ * ranks. For this group, a dump with the new id means the new group.
  */
 static void leave_out_old(struct merger *m, struct comm_entry *e)
 {
@@ -479,8 +497,8 @@ static int collect_comms(struct merger *m)
 	if (m->places_max > PLACES_MAX)
 		m->places_max = PLACES_MAX;
 	/*
-	 * We take groups with a list of members first. Groups without a list look for theirs
-	 * among them.
+	 * We take groups with a list of members first. Groups without a list find their members in
+	 * these lists.
 	 */
 	for (int listed = 1; listed >= 0; listed--) {
 		if (r == 0 && !listed)
@@ -633,8 +651,9 @@ static int note_dumps(struct merger *m)
 }
 
 /*
- * Users collect dumps if they believe that a job hangs. If the recorders show no open call, that
- * does not mean that the job is healthy: the hang may be outside of their view.
+ * Adds a note if the recorders show no open call. Users collect dumps if they believe that a job
+ * hangs. Without an open call the job need not be healthy: it may hang outside of the recorders'
+ * view.
  */
 static int note_silence(struct merger *m)
 {
@@ -644,7 +663,7 @@ static int note_silence(struct merger *m)
 	for (uint32_t s = 0; s < set->n_sources; s++) {
 		const struct cw_fr_dump *d = &set->sources[s].dump;
 
-		/* An unreadable entry may be an open call. */
+		/* An entry that we cannot read may be an open call. */
 		if (d->n_bad_entries)
 			return 0;
 		for (uint32_t i = 0; i < d->n_ops; i++)
@@ -734,8 +753,8 @@ static int compare_sources(const void *a, const void *b)
 	if (sa->rank != sb->rank)
 		return sa->rank > sb->rank ? 1 : -1;
 	/*
-	 * Of two dumps of one rank the newer one counts. If their call times are equal, the times
-	 * of the files decide.
+	 * Of two dumps of one rank the newer one counts. If the times of their calls are equal, the
+	 * times of the files decide.
 	 */
 	if (sa->dump.newest_ns != sb->dump.newest_ns)
 		return sa->dump.newest_ns < sb->dump.newest_ns ? 1 : -1;
@@ -750,8 +769,9 @@ static int compare_named(const void *a, const void *b)
 }
 
 /*
- * Users who choose file names may put another number after the rank: "rank_3_attempt_1.json". Then
- * several names end with the same number, and the numbers after "rank" distinguish them.
+ * Chooses between the two numbers of a file name. Users who choose file names may put another
+ * number after the rank: "rank_3_attempt_1.json". Several names then end with the same number, and
+ * the numbers after "rank" distinguish them.
  */
 static void settle_names(struct cw_fr_set *set)
 {
@@ -808,8 +828,8 @@ static int mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
 }
 
 /*
- * The snapshot may have room for fewer stacks than the dumps contain, so stacks of open calls
- * come first.
+ * Adds the stacks to the snapshot. It may have room for fewer stacks than the dumps contain, so
+ * stacks of open calls come first.
  */
 static int number_stacks(struct merger *m)
 {
@@ -830,8 +850,8 @@ static int number_stacks(struct merger *m)
 }
 
 /*
- * True if the group has an open call according to pg_status, but newer entries of other groups
- * displaced it from the buffer.
+ * True if pg_status shows an open call on the group, but newer entries of other groups displaced
+ * the call from the buffer.
  */
 static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_group *g)
 {
@@ -842,14 +862,14 @@ static bool has_unlisted_open(const struct cw_fr_dump *dump, const struct cw_fr_
 
 		if (op->coll_seq >= (uint64_t)g->last_enqueued ||
 		    op->p2p_seq >= (uint64_t)g->last_enqueued)
-			return false; /* the call is listed, with its state */
+			return false; /* the dump lists the call, with its state */
 	}
 	return true;
 }
 
 /*
- * Counts all open calls, including those that no member will show. A dump with an open call does
- * not show a healthy job, even if the member, name or group of the call is unknown.
+ * Counts all open calls, including calls that no member will show. The job of a dump with an open
+ * call is not healthy, even if the member, name or group of the call is unknown.
  */
 static uint32_t count_open(const struct cw_fr_set *set)
 {
@@ -877,8 +897,8 @@ static uint64_t count_listed(const struct cw_fr_set *set)
 }
 
 /*
- * Either all ranks record times or none does. A rank that has started no call may show no time, so
- * we look at all dumps.
+ * Finds out whether the ranks record times: either all do or none does. A rank that has started no
+ * call may show no time, so we examine all dumps.
  */
 static void note_timing(struct cw_fr_set *set)
 {
@@ -898,7 +918,7 @@ static void forget_ops(struct cw_fr_dump *dump)
 		dump->groups[g].n_ops = 0;
 }
 
-/* If one recorder numbers the calls of all groups together, all of them do. */
+/* If one recorder numbers the calls of all groups together, all recorders do. */
 static void settle_numbers(struct merger *m)
 {
 	struct cw_fr_set *set = m->set;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hung run leaves a file per rank, and the next run overwrites these files. The file of a rank
- * stays if the rank writes none this time or no longer exists. We would compare its calls with
- * current calls of the same numbers. Such a file is recognisable by its time: it is older than
- * every call in the younger dumps.
+ * Stale dumps. A hung run leaves a file per rank, and the next run overwrites these files. The file
+ * of a rank stays if the rank writes no file this time, or no longer exists. We would compare its
+ * calls with current calls of the same numbers. We recognise a stale file by its time: it is older
+ * than every call in the younger dumps.
  */
 #include "import/fr_stale.h"
 
@@ -14,12 +14,15 @@
 #include "common/clock.h"
 #include "model/rankset.h"
 
-/* The clocks of a job's nodes differ by less than this. */
+/*
+ * A file must be older than the calls by more than this. The clocks of a job's nodes differ by
+ * less.
+ */
 #define STALE_NS (600 * CW_NS_PER_S)
 
 struct span {
 	int64_t file_ns;
-	int64_t oldest_ns; /* time of its oldest call */
+	int64_t oldest_ns; /* time of the dump's oldest call */
 	uint32_t source;
 };
 
@@ -36,7 +39,7 @@ static int64_t oldest_call(const struct cw_fr_dump *dump)
 	return oldest_ns;
 }
 
-/* Sorts the youngest file first. */
+/* Compares two spans for sorting: the youngest file comes first. */
 static int compare_spans(const void *a, const void *b)
 {
 	const struct span *sa = a, *sb = b;
@@ -45,8 +48,8 @@ static int compare_spans(const void *a, const void *b)
 }
 
 /*
- * Returns the spans of the dumps whose calls and file have consistent times. The clocks of other
- * dumps are unreliable.
+ * Lists the spans of the dumps whose calls and file have consistent times. The clocks of other
+ * dumps are unreliable. Returns the number of spans.
  */
 static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 {
@@ -66,7 +69,7 @@ static uint32_t find_spans(const struct cw_fr_set *set, struct span *spans)
 
 /*
  * Marks the stale sources. *ret_ns is the time from the youngest stale file to the oldest call in
- * the other dumps.
+ * the other dumps. Returns the number of stale sources.
  */
 static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale, int64_t *ret_ns)
 {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dumps of a set are not taken at the same instant, and nodes' clocks differ. How long a call
- * has been open is the time from the call to its own dump, which is the file's time. A call made
- * just before its dump must not look older because another rank's dump was taken a minute later. So
- * we shift the times of each dump until all dumps end now.
+ * The times of dumps. The dumps of a set are not taken at the same time, and nodes' clocks differ.
+ * A call has been open from its own time to the time of its dump, which is the file's time. A call
+ * made just before its dump must not look older because another rank's dump was taken a minute
+ * later. So we shift the times of each dump until all dumps end now.
  */
 #include "import/fr_time.h"
 
 #include "common/clock.h"
 
 /*
- * If a file's time is later than the last call in its dump by more than this, the file is a copy
+ * If the file's time is later than the last call in the dump by more than this, the file is a copy
  * and its time is meaningless.
  */
 #define FILE_TIME_LIMIT_NS (24 * 3600 * CW_NS_PER_S)
-/* PyTorch's default time-out. */
+/* PyTorch's default time-out of a call. */
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
 /*
  * PyTorch ends a process whose call has timed out, and writes its dump before. It does so at the
- * latest after the watchdog itself has been silent for 8 minutes. If the file's time is later than
- * that, the file is a copy too.
+ * latest after the watchdog itself has been silent for 8 minutes. If the file's time is more than
+ * this after the time-out, the file is a copy, too.
  */
 #define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
 
@@ -28,14 +28,15 @@
 
 /*
  * The dumps of a hang appear within seconds, because the first rank that times out makes all others
- * write theirs. If a dump is older than this, we do not know what its rank has done since.
+ * write theirs. If a dump is older than the last one by more than this, we do not know what its
+ * rank has done since.
  */
 #define EARLY_NS (60 * CW_NS_PER_S)
 
 struct pending {
 	bool is_any;
 	int64_t expires_ns;  /* when the first of these calls times out */
-	int64_t shortest_ns; /* the shortest timeout */
+	int64_t shortest_ns; /* the shortest time-out of these calls */
 	int64_t longest_ns;
 };
 
@@ -75,7 +76,7 @@ static void add_pending(struct pending *all, const struct pending *p)
 	all->is_any = true;
 }
 
-/* True if the file's time may be the time of the dump. */
+/* True if the file's time may be the time of its dump. */
 static bool is_plausible(const struct cw_fr_source *src, const struct pending *p)
 {
 	int64_t timeout_ns =
@@ -106,8 +107,8 @@ static void mark_early(struct cw_fr_set *set, int64_t last_waiting_ns)
 
 /*
  * Shifts the times of all dumps so that they end now. We cannot shift a dump without times. If no
- * call is open, we shift none: then the times show late ranks, and these clocks agree better than
- * the times of the files.
+ * call is open, we shift no dump. The times of calls then show late ranks, and the clocks of the
+ * nodes agree better than the times of the files.
  */
 static void move_to(struct cw_fr_set *set, int64_t now_ns, bool has_open)
 {
@@ -133,8 +134,8 @@ static void mark_undated(struct cw_fr_set *set)
 }
 
 /*
- * Collects facts from all dumps. Returns false if the time of some file cannot be the time of
- * its dump.
+ * Collects facts from all dumps. Returns false if the time of some file cannot be the time of its
+ * dump.
  */
 static bool look_at_set(const struct cw_fr_set *set, struct pending *ret_all,
 			int64_t *ret_newest_ns, int64_t *ret_taken_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports the progress of reading many files, which takes a while. */
+/* A callback that shows the progress while we read many files. */
 #pragma once
 
 #include <stdint.h>

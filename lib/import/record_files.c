@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We read the files in three passes and open one file at a time. The first pass finds the latest
- * end of a record, which all ages refer to. The second pass makes each file a rank of one
- * digest, from which the leader's code makes the snapshot. The third pass reads the windows of
+ * We read the files in three passes, and open one file at a time. The first pass finds the latest
+ * end of a record, which all ages refer to. The second pass makes each file a rank of one digest.
+ * The leader's code then makes the snapshot from this digest. The third pass reads the windows of
  * all communicators.
  */
 #include "import/record_files.h"
@@ -22,16 +22,19 @@
 #include "leader/snapshot_build.h"
 #include "proto/ages.h"
 
-/* Records do not name the host. */
+/* The name of the only node. Records do not name the host. */
 #define NODE ""
-/* Name for a job that no record names. */
+/* The label of a job that no record names. */
 #define NAMELESS "records"
 #define MAX_RECORDS CW_JOB_DIGESTS_MAX_RANKS
-/* This many ranks are always allowed, because even a single record of a large job is useful. */
+/*
+ * The number of ranks that are always allowed, because even a single record of a large job is
+ * useful.
+ */
 #define PLACES_FREE 65536u
 /*
- * Agents update their records several times a second. Records that end further apart than this show
- * different instants.
+ * Agents update their records several times a second. If two records end further apart than this,
+ * they show different times.
  */
 #define APART_NS (10 * CW_NS_PER_S)
 
@@ -39,26 +42,26 @@ struct loader {
 	char *const *paths;
 	uint32_t n;
 	const struct cw_import_watch *watch;
-	uint32_t n_opened; /* in all passes */
+	uint32_t n_opened; /* number of files opened in all passes */
 	struct cw_err *err;
 
-	int64_t now_ns; /* wall time, ns */
+	int64_t now_ns; /* wall time */
 	int64_t earliest_end_ns;
 	uint32_t earliest; /* index of the earliest record */
 	char label[CW_JOB_LABEL_BYTES];
 
 	struct cw_digest *digests; /* n digests, with one rank each */
-	struct cw_msg_rank *ranks; /* in all digests */
+	struct cw_msg_rank *ranks; /* the ranks of all digests */
 	struct cw_snapshot *snap;
 };
 
-/* An open file. */
+/* An open record file. */
 struct file {
 	struct cw_record *record;
 	struct cw_sampler sampler;
 	struct cw_nonfinite_input nonfinite_input;
-	int64_t ahead_ns; /* wall time minus the record's clock */
-	int64_t end_ns;   /* wall; 0 = unknown */
+	int64_t ahead_ns; /* wall time minus the time of the record's clock */
+	int64_t end_ns;   /* wall time at which the record ends; 0 = unknown */
 };
 
 static void file_fini(struct file *f)
@@ -96,7 +99,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	if (r < 0)
 		return cw_err_set(l->err, -r, "%s: %s", path,
 				  why.text[0] ? why.text : strerror(-r));
-	/* Other errors only mean that the tracks lack the parts that we could not read. */
+	/* Other errors only mean that the sampler lacks the parts that we could not read. */
 	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
 		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
 	date(ret);
@@ -104,7 +107,10 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 	return 0;
 }
 
-/* A record does not show the state of the process, or how it ended. */
+/*
+ * Returns the facts about the rank of a file. A record shows neither the state of the process nor
+ * how it ended, so these stay unknown.
+ */
 static struct cw_digest_rank file_rank(const struct loader *l, const struct file *f)
 {
 	const struct cw_rec_header *h = cw_record_header(f->record);
@@ -250,7 +256,7 @@ static const char *policy_of(const struct loader *l)
 	return "";
 }
 
-/* Builds the snapshot like a leader whose only node has just sent its digest. */
+/* Builds the snapshot. We act like a leader whose only node has just sent its digest. */
 static int build_snapshot(struct loader *l)
 {
 	const struct cw_clock clock = { .monotonic_ns = now_of, .wall_ns = now_of, .user = l };

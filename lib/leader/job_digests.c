@@ -296,7 +296,7 @@ static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader
 	int64_t since_ns;
 
 	if (age <= CW_JOB_DIGESTS_GONE_NS)
-		/* nearly all nodes, four times a second: we avoid the search for the peer */
+		/* Nearly all nodes, four times a second: we avoid the search for the peer. */
 		return false;
 	if (age > CW_JOB_DIGESTS_FORGET_NS || !strcmp(n->name, self))
 		return true;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches instructions and their arguments. One table describes all instructions. */
+/*
+ * Reads a pickle: fetches each instruction with its argument, and runs it. One table,
+ * pickle_opcodes, describes all instructions.
+ */
 #include "import/pickle/pickle.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine: pickle.c drives it, and pickle_opcodes.c implements its instructions. */
+/*
+ * The machine that runs a pickle's instructions. pickle.c drives it, and pickle_opcodes.c
+ * implements the instructions.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,15 +11,15 @@
 
 #include "import/pickle/pickle.h"
 
-/* The argument that follows an opcode. */
+/* The kind of argument that follows an opcode. The number in the name is a number of bytes. */
 enum argument {
 	ARG_NONE,
-	ARG_1, /* a little-endian number of this many bytes */
+	ARG_1, /* a little-endian number of 1 byte */
 	ARG_2,
 	ARG_4,
 	ARG_8,
 	ARG_DOUBLE, /* eight bytes, big-endian */
-	ARG_TEXT_1, /* length in this many bytes, then that many bytes */
+	ARG_TEXT_1, /* a length of 1 byte, then a text of that length */
 	ARG_TEXT_4,
 	ARG_TEXT_8,
 };
@@ -27,7 +30,7 @@ struct machine {
 	size_t op_at; /* offset of the current opcode */
 	const char *op_name;
 	struct cw_arena *arena;
-	size_t spent; /* bytes of memory */
+	size_t spent; /* bytes of memory allocated so far */
 	struct cw_err *err;
 	struct cw_value **stack;
 	size_t n_stack, stack_room;
@@ -50,18 +53,21 @@ struct opcode {
 	int (*run)(struct machine *m, const struct argument_value *arg);
 };
 
-/* Indexed by opcode. `run` is NULL for an unknown opcode. */
+/* The instructions, indexed by opcode. `run` is NULL for an unknown opcode. */
 extern const struct opcode pickle_opcodes[256];
 
-/* Describes the error in the current instruction. Returns -errno_value. */
+/* Describes the error of the current instruction in m->err. Returns -errno_value. */
 int pickle_fail(const struct machine *m, int errno_value, const char *what);
 
-/* The functions below are in pickle_stack.c. Each returns 0, or -errno with err filled. */
+/*
+ * The functions below are in pickle_stack.c. They return 0, or -errno with m->err filled, unless
+ * stated otherwise.
+ */
 
 /* Makes room for at least `wanted` pointers. New pointers are NULL. */
 int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
 int pickle_push(struct machine *m, struct cw_value *v);
-/* Pushes a new value of that type. ret may be NULL. */
+/* Pushes a new value of this type. ret may be NULL. */
 int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value **ret);
 /* Returns the number of values above the newest mark. */
 size_t pickle_height(const struct machine *m);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each instruction does to the stack of values, to the stack of marks and to the memo. A mark
- * is the height of the value stack when it was set.
+ * The effect of each instruction on the stack of values, the stack of marks and the memo. A mark is
+ * the height of the value stack at the time when it was set.
  *
- * We refuse to fill a container after it has become part of another one. Picklers write in this
- * order, and it makes cycles impossible, so code that walks the result needs no check for cycles.
+ * We refuse to fill a container after it has become part of another one. Picklers fill containers
+ * first, so this refuses no real pickle. It makes cycles impossible, so code that walks the result
+ * need not check for them.
  */
 #include <errno.h>
 #include <string.h>
@@ -75,7 +76,7 @@ static int run_double(struct machine *m, const struct argument_value *arg)
 }
 
 /*
- * A number in two's complement, little-endian, of any length. Beyond 64 bits we keep only
+ * Pushes a number in two's complement, little-endian, of any length. Beyond 64 bits we keep only
  * the magnitude.
  */
 static int run_long(struct machine *m, const struct argument_value *arg)
@@ -201,7 +202,10 @@ static int put(struct machine *m, uint64_t place)
 		if (r < 0)
 			return r;
 	}
-	/* MEMOIZE uses the place whose index is the number of used places. */
+	/*
+	 * MEMOIZE writes to the place whose index is the number of used places, so we count the
+	 * used places.
+	 */
 	m->n_memoized += !m->memo[place];
 	m->memo[place] = m->stack[m->n_stack - 1];
 	return 0;

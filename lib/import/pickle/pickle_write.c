@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The opcodes are those of Python's pickletools, which documents each of them. */
+/* Writes the opcodes of a pickle. Python's pickletools documents each opcode. */
 #include "import/pickle/pickle_write.h"
 
 #include <string.h>
 
-/* Least significant byte first, like all numbers in a pickle. */
+/*
+ * Writes the n bytes of a number, the least significant byte first, like all numbers in a pickle.
+ */
 static void put_bytes(FILE *out, uint64_t value, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain data from other programs' recordings: the contents of a pickle or a JSON file. Values live
- * in an arena and are never freed one by one. Text is borrowed from the input. It is not
+ * in an arena, and we never free them one by one. Text is borrowed from the input. It is not
  * NUL-terminated, and it may not be UTF-8.
  *
- * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep; the readers ensure that. But
- * values may be shared. A walk through all of a hostile value can take hours, a look-up cannot. One
- * thread; no blocking.
+ * Values form no cycles and are at most CW_VALUE_MAX_HEIGHT deep; the readers ensure both. But
+ * values may be shared. A walk through all of a hostile value can therefore take hours. A look-up
+ * cannot. One thread; no blocking.
  */
 #pragma once
 
@@ -18,16 +18,18 @@
 #include "common/err.h"
 #include "model/arena.h"
 
-/* A dump of the Flight Recorder is 5 levels deep. */
+/* The maximum depth of a value. A dump of the Flight Recorder is 5 levels deep. */
 #define CW_VALUE_MAX_HEIGHT 32
-/* Limit of fields in a record's dict: an entry of the Flight Recorder has 22 fields. */
+/*
+ * The maximum number of fields in a record's dict. An entry of the Flight Recorder has 22 fields.
+ */
 #define CW_VALUE_MAX_FIELDS 64u
 
 enum cw_value_type {
 	CW_VALUE_NONE,
 	CW_VALUE_BOOL,
 	CW_VALUE_INT,
-	CW_VALUE_FLOAT, /* integers beyond 64 bits too */
+	CW_VALUE_FLOAT, /* also integers beyond 64 bits */
 	CW_VALUE_STR,
 	CW_VALUE_BYTES,
 	CW_VALUE_LIST,
@@ -37,13 +39,13 @@ enum cw_value_type {
 
 struct cw_value {
 	uint8_t type;   /* enum cw_value_type */
-	uint8_t height; /* 0 for a value without items */
-	bool is_held;   /* part of another value: must not grow any more */
+	uint8_t height; /* number of levels below the value; 0 = it has no items */
+	bool is_held;   /* part of another value, so it must not grow any more */
 	uint32_t room;  /* capacity for items, used by the readers */
-	uint32_t n;     /* items; in a dict two per pair, key before value */
-	uint32_t len;   /* bytes of text */
+	uint32_t n;     /* number of items; a pair of a dict counts as two, key before value */
+	uint32_t len;   /* length of the text in bytes */
 	union {
-		int64_t integer; /* bools too */
+		int64_t integer; /* also the value of a bool */
 		double real;
 		const char *text;
 		struct cw_value **items;
@@ -51,39 +53,39 @@ struct cw_value {
 };
 
 /*
- * Returns the value at a text key. If the key occurs several times, the last one counts. NULL = no
+ * Returns the value of a text key. If the key occurs several times, the last one counts. NULL = no
  * dict, no such key, or more than CW_VALUE_MAX_FIELDS keys. A pickle of a megabyte can put one
  * large dict in the place of each of 100,000 records, so the cost of a look-up has a fixed bound.
- * For a dict that is a table, readers iterate instead.
+ * For a dict that is a table, the caller iterates over the items instead.
  */
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key);
 
-/* Returns the number of items of a list or tuple, and 0 for anything else (NULL too). */
+/* Returns the number of items of a list or tuple. Returns 0 for any other value, and for NULL. */
 uint32_t cw_value_count(const struct cw_value *list);
 
 /*
- * Reads an integer, or an integer written as text, as in JSON dumps. Returns false for all
- * other values.
+ * Reads an integer, or an integer written as text, as in JSON dumps. Returns false for any other
+ * value.
  */
 bool cw_value_int(const struct cw_value *value, int64_t *ret);
 
 bool cw_value_is_text(const struct cw_value *value, const char *text);
 
 /*
- * Copies text into buf, cut to len - 1 bytes. Characters outside printable ASCII become '?'. buf is
- * empty if value is not text. Returns buf.
+ * Copies a text into buf, cut to len - 1 bytes. Characters outside of printable ASCII become '?'.
+ * If value is not a text, buf becomes empty. Returns buf.
  */
 char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
 
 /*
  * Appends item to a list, tuple or dict that is not held, and adds the allocated bytes to *spent.
- * Errors: -E2BIG too high or too many items, -ELOOP `to` is held or is item itself, -ENOMEM.
+ * Errors: -E2BIG: too deep, or too many items; -ELOOP: `to` is held, or is item itself; -ENOMEM.
  */
 int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
 		    size_t *spent);
 
 /*
- * Converts a JSON document. Strings are borrowed from doc. Errors: -E2BIG deeper than the
- * limit, -ENOMEM.
+ * Converts a JSON document. Borrows the strings from doc. Errors: -E2BIG: deeper than the limit;
+ * -ENOMEM.
  */
 int cw_value_from_json(const json_t *doc, struct cw_arena *arena, struct cw_value **ret);
