@@ -385,8 +385,8 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 }
 
 /*
- * Finds an incident of this user by its id. Other users may claim the id in messages. label: the label
- * of the incident's job; NULL = any job of this user.
+ * Finds an incident of this user by its id. Other users may claim the id in messages. label: the
+ * label of the incident's job; NULL = any job of this user.
  */
 static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid, const char *label,
 					 const char *id)
