@@ -325,8 +325,9 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 		const struct cw_fr_op *best = best_call(comm, op);
 
 		/*
-		 * There are two cases. Either only this member's version of the call is known. Or
-		 * the others used a known type, so this unknown type differs from theirs.
+		 * Either we know only this member's version of the call, or the others used a known
+		 * type and this unknown type differs from theirs. In both cases we keep the
+		 * member's own properties.
 		 */
 		if (!(op->flags & CW_FR_NO_SHAPE))
 			return out;

@@ -10,8 +10,8 @@
 #include "common/clock.h"
 
 /*
- * If the file's time is later than the last call in the dump by more than this, the file is a copy
- * and its time is meaningless.
+ * The maximum time from the last call in a dump to the file's time. If the file's time is later,
+ * the file is a copy and its time is meaningless.
  */
 #define FILE_TIME_LIMIT_NS (24 * 3600 * CW_NS_PER_S)
 /* PyTorch's default time-out of a call. */

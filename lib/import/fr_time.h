@@ -7,8 +7,8 @@
 #include "import/flight_recorder.h"
 
 /*
- * Sets the instants of the snapshot, the shift of each dump's times to them, and the snapshot's
- * patience with first calls, which is the job's own time-out.
+ * Sets the instants of the snapshot, and the shift of each dump's times to them. Also sets the
+ * snapshot's patience with first calls, which is the job's own time-out.
  *
  * A dump does not contain its own time. The file's time shows it, unless the file is a copy. For a
  * copy we assume the event for which PyTorch writes dumps: the oldest call has just timed out.

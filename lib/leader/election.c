@@ -2,8 +2,8 @@
 /*
  * There is an entry for each job with ranks on this node. We elect again with each digest. The
  * living node with the highest weight leads, and the node with the next weight gets a copy. If a
- * living leader does not answer or is at its limit, we bar it for a while and elect the node with
- * the next weight. If a leader sends nothing at all, we skip it until it sends something again.
+ * living leader does not answer or is at its limit, we bar it for a while. Then the node with the
+ * next weight leads. If a leader sends nothing at all, we skip it until it sends something again.
  */
 #include "leader/election.h"
 

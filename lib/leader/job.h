@@ -124,7 +124,7 @@ struct cw_job {
 	uint64_t pass;
 	bool is_due;       /* windows have arrived, so we evaluate at once */
 	bool is_announced; /* we have logged the start of the job */
-	bool is_seen;      /* the current pass has seen it */
+	bool is_seen;      /* the current pass has seen the job */
 	struct cw_job_view view;
 };
 

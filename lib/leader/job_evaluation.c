@@ -178,7 +178,7 @@ static void search_for_ranks(struct evaluation *evaluation, struct cw_job *job,
 		return;
 	job->searched_ns = evaluation->now_ns;
 	evaluation->all->stats->searches++;
-	/* If it fails, we send it at the next search. */
+	/* If the message is not sent now, we send it at the next search. */
 	(void)effects->send(effects->user, config->self, &msg);
 	(void)effects->announce(effects->user, &msg);
 }

@@ -187,8 +187,8 @@
 
 /*
  * These macros declare the fields of structs. CW_SAME_FACTS() declares the fields that messages and
- * snapshots share. Each can be used as an ordinary field. All of them together are also one struct,
- * which we copy at once. CW_SENT_FIELD declares the fields that only messages have, and
+ * snapshots share. Code can use each of them as an ordinary field. All of them together are also
+ * one struct, which we copy at once. CW_SENT_FIELD declares the fields that only messages have, and
  * CW_KEPT_FIELD the fields that only snapshots have.
  */
 /* clang-format off */

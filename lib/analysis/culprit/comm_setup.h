@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traits that all members of a comm should share, besides their calls. The traits are the comm's
- * size, the order in which NCCL launches the calls of a group, the version of NCCL, and the
- * variables that change how NCCL communicates. Except for the size in initialisation, a difference
- * alone hangs no rank. So we compare traits only if all members are in a call that does not end,
- * and no other cause is known.
+ * Traits that all members of a comm should share, besides their calls. They are:
+ *
+ *  - the size of the comm;
+ *  - the order in which NCCL launches the calls of a group;
+ *  - the version of NCCL;
+ *  - the variables that change how NCCL communicates.
+ *
+ * Except for the size in initialisation, a difference alone hangs no rank. So we compare traits
+ * only if all members are in a call that does not end, and no other cause is known.
  *
  * Pure; O(members).
  */

@@ -354,8 +354,9 @@ static bool is_behind(const struct engine_context *s, uint32_t rank, const struc
 }
 
 /*
- * Finds why a live rank has not come. Its call failed, its process is held, it left the comm, its
- * device is stuck before the op, its host is in another call, or its host is outside of NCCL.
+ * Finds why a live rank has not come. These are the possible reasons: its call failed; its process
+ * is held; it left the comm; its device is stuck before the op; its host is in another call, or
+ * outside of NCCL.
  */
 static void classify_alive(const struct engine_context *s, uint32_t rank, struct finding *f)
 {

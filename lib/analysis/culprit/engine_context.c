@@ -156,9 +156,9 @@ static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns
 
 /*
  * Returns the gate that shows best what the rank owes. We compare the gates whose waits began at
- * about the time of the oldest wait, and choose the one at which the fewest ranks are missing. A
- * much younger gate does not count, however clear it is: the subject of a verdict must not change
- * while the hang lasts.
+ * about the time of the oldest wait. We choose the gate where the fewest ranks are missing. A much
+ * younger gate does not count, however clear it is: the subject of a verdict must not change while
+ * the hang lasts.
  *
  * If gates are equally clear, and the difference of their times may come from the nodes' clocks, we
  * choose by the gate's name. Another leader may get the same digests at other times, and must find

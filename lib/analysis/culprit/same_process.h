@@ -15,8 +15,8 @@
 #include "analysis/culprit/engine_context.h"
 
 /*
- * Lists the idle ranks of the culprit's process. An idle rank is in no call, waits at no gate, does
- * not wait for its device, and last made progress when the culprit did, within the time of one
+ * Lists the idle ranks of the culprit's process. An idle rank is in no call, waits at no gate, and
+ * does not wait for its device. It last made progress when the culprit did, within the time of one
  * step. `ranks` has room for all ranks. Returns the number of idle ranks. O(members of all comms)
  * if the process has several ranks.
  */

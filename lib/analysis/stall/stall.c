@@ -736,7 +736,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 
 /*
  * True if a worse matter of this evaluation has the same key. The key of a send contains only the
- * number of the send in its pair, and two pairs of a communicator may both be at send 233. Two
+ * number of the send in its pair. So two pairs of a communicator may both be at send 233. Two
  * matters with one entry would restart each other in turn.
  */
 static bool is_about_the_same(const struct cw_verdict_key *keys, uint32_t i)

@@ -112,9 +112,9 @@ static inline bool waitgraph_is_missing(const struct waitgraph *g, uint32_t rank
 int cw_waitgraph_build(const struct cw_snapshot *snap, struct cw_arena *a, struct waitgraph *ret);
 
 /*
- * Returns the number of GATE_INIT gates, if all ranks of the job wait for communicators that can no
- * longer be made, directly or behind other ranks. Returns 0 otherwise, or if there is only one such
- * gate.
+ * Returns the number of GATE_INIT gates if no communicator of the job can be made any more. All
+ * ranks of the job then wait for communicators, directly or behind other ranks. Returns 0
+ * otherwise, or if there is only one such gate.
  *
  * Before a communicator is made, we mostly do not know its members. But a rank that waits in one
  * call enters no other call. If all ranks wait, no rank is left that could come to a GATE_INIT

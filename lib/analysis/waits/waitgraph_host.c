@@ -12,7 +12,7 @@
 
 /*
  * True for calls that all members must make. Only some members call shrink and grow, and any member
- * may call abort and revoke, so for these we do not know which members should come. The end of a
+ * may call abort and revoke. For these calls we do not know which members should come. The end of a
  * group waits in the ops of the group.
  */
 static bool all_members_must_come(unsigned kind)

@@ -368,8 +368,8 @@ static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 }
 
 /*
- * If the group exceeds an even split by as many members as make other calls in it, says that these
- * members may have passed a wrong colour.
+ * Says that members may have passed a wrong colour to the split. We say it if the group exceeds an
+ * even split by as many members as make other calls in it.
  */
 static void say_colour(const struct diagnosis *diag, struct cw_clause *clause)
 {

@@ -502,7 +502,7 @@ static bool have_empty_recordings(const struct diagnosis *diag)
 }
 
 /*
- * True if all members with an unknown place left recordings, so that only their calls are missing.
+ * True if every member whose place is unknown left a recording. The recordings lack only the place.
  */
 static bool are_unseen_recorded(const struct diagnosis *diag, const struct gate *gate)
 {
