@@ -34,9 +34,9 @@ struct fr_out_comm {
 	const struct cw_snap_comm *snap;
 	/* The members by label. NULL = some members are unknown, so we omit the comm. */
 	struct fr_out_place *sorted;
-	uint32_t *place_of; /* per comm rank */
+	uint32_t *place_of; /* per comm rank: index of the member in `sorted` */
 	uint64_t first_seq; /* first collective that we write; some members lack earlier ones */
-	struct fr_out_pairs *pairs; /* per comm rank */
+	struct fr_out_pairs *pairs; /* per comm rank: the pairs of the member */
 	char name[40];
 };
 
@@ -58,7 +58,7 @@ struct fr_out_entry {
 struct fr_out {
 	const struct cw_snapshot *snap;
 	struct fr_out_comm *comms;
-	struct fr_out_member *members; /* by rank */
+	struct fr_out_member *members; /* members of all comms, sorted by rank */
 	uint32_t *start; /* members of rank r: members[start[r]] … members[start[r + 1] - 1] */
 	struct cw_arena arena;
 };

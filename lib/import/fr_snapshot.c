@@ -64,7 +64,7 @@ struct merger {
 	uint32_t *silent;
 	uint32_t n_ranks;
 	struct comm_entry *comms;    /* hash table, in order of appearance */
-	struct comm_entry **by_name; /* sorted */
+	struct comm_entry **by_name; /* the same entries, sorted by name */
 	uint32_t n_by_name;
 	/* Sorted members of all communicators whose members are known. */
 	struct named_member *members;

@@ -5,9 +5,9 @@
  * the copies and so knows these ranks.
  *
  * Digests contain ages. We convert ages to instants on this daemon's timeline by the time of
- * receipt, so the clocks of nodes need not agree. Digests that arrive while this daemon is held up
- * wait in the kernel. We correct the time of each such digest by the sender's clock, but by no more
- * than this daemon was held up.
+ * receipt, so the clocks of nodes need not agree. While this daemon is held up (stopped, or without
+ * a processor), arriving digests wait in the kernel. We correct the time of each such digest by the
+ * sender's clock, but by no more than this daemon was held up.
  *
  * Loop thread only; pure bookkeeping, no callbacks.
  */

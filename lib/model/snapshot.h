@@ -130,8 +130,8 @@ struct cw_snapshot {
 	int64_t now_ns;  /* the instant that the snapshot describes */
 	int64_t wall_ns; /* wall time of now_ns, for people; 0 = unknown */
 	/*
-	 * The total time until now_ns in which the maker of the snapshot was held up and evaluated
-	 * nothing. Documents do not contain held_ns.
+	 * The total time until now_ns in which the maker of the snapshot was held up, for example
+	 * stopped (common/awake.h), and evaluated nothing. Documents do not contain held_ns.
 	 */
 	int64_t held_ns;
 	const char *job;         /* label of the job; owned */

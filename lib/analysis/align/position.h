@@ -39,7 +39,7 @@ struct position {
 	/* The member has done, or is doing, its part of every collective up to this coll_seq. */
 	uint64_t arrived;
 	const struct cw_op *op; /* set with POS_WAITS or POS_BEHIND; may be NULL with POS_INIT */
-	uint32_t flags;         /* POS_* */
+	uint32_t flags;         /* bits of POS_* */
 };
 
 struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m);

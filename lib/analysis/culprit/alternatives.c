@@ -82,7 +82,7 @@ int alternatives_list(struct diagnosis *diag)
 			ranks[alt->n_culprits++] = f->rank;
 	}
 	/*
-	 * A few ranks wait for most of the comm. Either most ranks are held up, or the few ranks
+	 * A few ranks wait for most of the comm. Either most ranks are blocked, or the few ranks
 	 * made a call that no other rank will ever make.
 	 */
 	if (main->verdict_class == CW_CLASS_NEVER_ENTERED)

@@ -20,7 +20,7 @@ enum call_order {
 };
 
 struct call_order_vote {
-	enum call_order *of; /* per rank */
+	enum call_order *of; /* per rank: the order in which it made the two calls */
 	bool *is_member;     /* per rank: it is a member of one of the two comms */
 	bool *is_unseen; /* per rank: it is a member of both comms, and its order is not known */
 	uint32_t n[3];   /* number of ranks by enum call_order; CALL_ORDER_UNKNOWN is not counted */

@@ -710,7 +710,7 @@ static void classify_mismatch(const struct engine_context *s, uint32_t comm, uin
 			       .since_ns = gate == CW_SNAP_NONE ? 0 : s->g.gates[gate].since_ns };
 }
 
-/* ---- messages that do not fit and hold up no rank ---- */
+/* ---- messages that do not fit and block no rank ---- */
 
 /*
  * Finds the fault of the comm's messages. Different sizes prove that data are wrong. A message that

@@ -18,7 +18,7 @@ struct diagnosis {
 	/* Other findings that share victims with the main finding. */
 	const struct finding **related;
 	uint32_t n_related;
-	bool *is_culprit; /* per rank */
+	bool *is_culprit; /* per rank: it is a culprit */
 	/* For a deadlock: the confidence that the order of calls allows. */
 	enum cw_confidence order_allows;
 };

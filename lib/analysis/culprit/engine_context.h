@@ -70,7 +70,7 @@ struct engine_context {
 	struct cw_arena arena;
 	struct waitgraph g;
 	struct upstream up;
-	struct alignment *alignments; /* per comm */
+	struct alignment *alignments; /* per comm: result of align_comm() */
 	struct engine_context_places *places;
 	struct finding *findings;
 	uint32_t n_findings;

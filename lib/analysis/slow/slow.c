@@ -83,10 +83,10 @@ struct race {
 	const struct cw_snap_comm *c;
 	const struct slow_wait *waits;
 	uint32_t comm;
-	struct arrival *arrivals; /* per member */
+	struct arrival *arrivals; /* per member: its arrival at this collective */
 	struct arrival *before;   /* per member: its arrival at the previous collective */
 	bool has_before;
-	struct lateness *late; /* per member */
+	struct lateness *late; /* per member: its delays so far */
 	int64_t *sorted;
 	uint32_t n_ops, n_delayed_ops;
 	int64_t first_ns, last_ns;

@@ -71,7 +71,10 @@ struct who {
 	int32_t rank, pid;
 };
 
-/* A time of length ns in which the leader was held up. It ended at or before at_ns. */
+/*
+ * A time of length ns in which the leader was held up (cw_snapshot.held_ns). It ended at or before
+ * at_ns.
+ */
 struct hold {
 	int64_t at_ns, ns;
 };

@@ -673,7 +673,7 @@ static void log_alert(const struct cw_incident *inc, const char *message_id, int
 	e->event(e->user, level, message_id, text, fields);
 }
 
-/* Returns how long this daemon has been held up so far. */
+/* Returns how long this daemon has been held up so far (common/awake.h). */
 static int64_t held_ns(const struct cw_incident *inc)
 {
 	return cw_clock_now_ns(inc->config.clock) - cw_clock_awake_ns(inc->config.clock);

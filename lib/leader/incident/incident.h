@@ -71,8 +71,9 @@ struct cw_incident;
 /* The maximum number of objectors that the documents of an incident name. */
 #define CW_INCIDENT_MAX_OBJECTORS 4u
 /*
- * If a leader was held up for this long before it sent its alert, it announces the incident again.
- * Other nodes take over after CW_LEADER_SILENT_NS, counted from a heartbeat before the hold-up.
+ * If a leader was held up (stopped, or without a processor) for this long before it sent its alert,
+ * it announces the incident again. Other nodes take over after CW_LEADER_SILENT_NS, counted from a
+ * heartbeat before the hold-up.
  */
 #define CW_INCIDENT_HELD_NS (5 * CW_NS_PER_S)
 
