@@ -737,7 +737,7 @@ static int find_messages(struct engine_context *s, uint32_t comm, struct finding
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all findings ---- */
 
 /*
  * True if some waiter of the gate is still reported. A rank without reports may last have been in a
