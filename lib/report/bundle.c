@@ -47,7 +47,10 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 
 /* ---- writing ---- */
 
-/* jansson hands over one token at a time; a system call for each would delay the daemon's loop. */
+/*
+ * We buffer the tokens, which jansson hands over one at a time. A system call for each token would
+ * delay the daemon's loop.
+ */
 struct writer {
 	int fd;
 	int error; /* errno of the first failed write: jansson goes on after a callback fails */
@@ -154,7 +157,9 @@ static void remove_bundle(int dirfd, const char *name)
 
 	if (fd < 0)
 		return;
-	/* Our own files first: most bundles contain nothing else, and this needs no memory. */
+	/*
+	 * We remove our own files first. Most bundles contain no others, and this needs no memory.
+	 */
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		(void)unlinkat(fd, ours[i], 0);
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || !(dir = fdopendir(fd))) {
@@ -162,9 +167,10 @@ static void remove_bundle(int dirfd, const char *name)
 		return;
 	}
 	while ((entry = readdir(dir)))
-		(void)unlinkat(fd, entry->d_name, 0); /* "." and ".." are refused, as they should */
+		(void)unlinkat(fd, entry->d_name, 0); /* the kernel refuses "." and ".." */
 	(void)closedir(dir);
-	(void)unlinkat(dirfd, name, AT_REMOVEDIR); /* retention finds a directory that stays */
+	/* if this fails, retention removes the directory later */
+	(void)unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
 static int write_files(int dirfd, const char *name, const struct cw_bundle *bundle,
@@ -195,8 +201,8 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 }
 
 /*
- * Links a file of the older bundle into the new one, so that an update of the bundle does not lose
- * the post-mortem. Returns false if there is no such file, as is usual.
+ * Links a file of the older bundle into the new one, so that an update of the bundle keeps the
+ * post-mortem. Returns false if the older bundle has no such file, which is usual.
  */
 static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
@@ -233,7 +239,7 @@ static void keep_older(int dirfd, const char *name, const char *beside,
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
 {
 	if (renameat2(dirfd, beside, dirfd, name, RENAME_EXCHANGE) == 0) {
-		remove_bundle(dirfd, beside); /* now contains the older bundle */
+		remove_bundle(dirfd, beside); /* after the exchange, `beside` is the older bundle */
 		return 0;
 	}
 	/*
@@ -342,7 +348,9 @@ static int read_file(int dirfd, const char *name, json_t **ret, struct cw_err *e
 	return 0;
 }
 
-/* Like read_file(), but a missing file leaves *ret NULL and is no error. */
+/*
+ * Reads a file that may be missing. If it is missing, *ret stays NULL and the function returns 0.
+ */
 static int read_optional(int dirfd, const char *name, json_t **ret, struct cw_err *err)
 {
 	int r = read_file(dirfd, name, ret, err);
@@ -504,7 +512,10 @@ static int name_path(const char *path, int error, struct cw_err *err)
 	return cw_err_set(err, error, "cannot open %s: %s", path, strerror(error));
 }
 
-/* Sets err for a failed read. r: the result of read_parts(). why: its explanation. */
+/*
+ * Sets err for a failed read of a bundle. r: the result of read_parts(). why: the error that
+ * read_parts() set.
+ */
 static int name_bundle(const char *path, int r, const struct cw_err *why, struct cw_err *err)
 {
 	if (r == -ENOENT)

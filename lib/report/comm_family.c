@@ -10,7 +10,7 @@
 #include "common/htable.h"
 #include "model/signature.h"
 
-/* At most this many members are inspected to find the distance between members. */
+/* We inspect at most this many members of a comm to find the distance between members. */
 #define MAX_LOOKED_AT 64u
 
 struct entry {

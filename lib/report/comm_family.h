@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Families of communicators: counterparts in different parts of the job, such as all the
- * tensor-parallel groups. They have the same size, and the same name except for its number. They
- * also share the ordinal of a split of the same parent or, without a parent, the distance between
- * members. Pure.
+ * A family is a set of communicators that are counterparts in different parts of the job, such as
+ * all tensor-parallel groups. Its communicators have the same size, and names that differ only in a
+ * number. If they are splits, parent and ordinal of the split are equal too. Otherwise, the
+ * distance between members is equal. Pure.
  */
 #pragma once
 
@@ -19,11 +19,14 @@ struct comm_family {
 };
 
 struct comm_families {
-	uint32_t *of; /* family of each comm of the snapshot */
+	uint32_t *of; /* index of the family of each comm of the snapshot */
 	struct comm_family *families;
 	uint32_t n;
 };
 
-/* Allocates from the caller's arena. O(comms). Returns 0 or -ENOMEM. */
+/*
+ * Finds the families of the snapshot's communicators in O(comms). *ret lives in the caller's arena.
+ * Returns 0 or -ENOMEM.
+ */
 int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret);

@@ -6,7 +6,7 @@
 #include "common/parse.h"
 #include "report/json_util.h"
 
-/* A century. A larger age in a document is nonsense. */
+/* A century, in seconds. We ignore a larger age, because only a hostile document has one. */
 #define MAX_AGE_S 3.2e9
 
 json_int_t cw_coverage_seen_now(const json_t *coverage)

@@ -16,7 +16,7 @@
 json_int_t cw_coverage_seen_now(const json_t *coverage);
 
 /*
- * Writes "ranks 0-3 last heard from 18 s earlier" into buf. Returns false and leaves buf untouched
- * if there are no such ranks.
+ * Writes "ranks 0-3 last heard from 18 s earlier" into buf: the ranks on nodes that had stopped
+ * reporting. Returns false and leaves buf untouched if there are none.
  */
 bool cw_coverage_last_known(const json_t *coverage, char *buf, size_t len);

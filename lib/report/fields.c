@@ -8,8 +8,8 @@
 #include "report/json_util.h"
 
 /*
- * We subtract instants from each other. In this range, which reaches to 2116, no
- * difference overflows.
+ * Instants lie below this limit, so a difference of two cannot overflow. The limit is in the year
+ * 2116.
  */
 #define MAX_INSTANT_NS (INT64_C(1) << 62)
 
@@ -134,7 +134,7 @@ static bool store_field(const struct cw_field *f, const json_t *value, void *at)
 {
 	switch (f->type) {
 	case CW_FIELD_TEXT:
-		/* we borrow the string from the document; the snapshot copies it */
+		/* we borrow the string; the snapshot copies it later */
 		*(const char **)at = json_string_value(value);
 		return json_is_string(value);
 	case CW_FIELD_I16:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain structs to JSON objects and back, by a table of their fields. One table drives both
- * directions, so that a reader cannot forget a field that the writer knows.
+ * Converts plain structs to JSON objects and back, by a table of their fields. One table drives
+ * both directions. So the reader knows every field that the writer knows.
  *
- * The writer omits a field whose value is 0 (or NULL). The reader leaves the struct member of an
- * absent field alone, so callers start from a zeroed struct. Every value is checked for the type
- * and range of its C field.
+ * The writer omits a field whose value is 0 (or NULL). If a field is absent, the reader leaves its
+ * struct member alone, so callers start from a zeroed struct. The reader checks each value for the
+ * type and range of its C field.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ enum cw_field_type {
 	CW_FIELD_U32,
 	CW_FIELD_I16,
 	CW_FIELD_I32,
-	CW_FIELD_I64, /* ns: an instant or a duration */
+	CW_FIELD_I64, /* an instant or a duration, ns */
 	CW_FIELD_U64, /* a number, such as a count */
-	CW_FIELD_ID,  /* an id, written as a string: "0x…" */
+	CW_FIELD_ID,  /* an id; the document has it as a string "0x…" */
 	CW_FIELD_TEXT,
 };
 
@@ -33,12 +33,18 @@ struct cw_field {
 	size_t offset;
 };
 
-/* fields ends with a NULL name. The functions return a new reference; NULL = out of memory. */
+/*
+ * The table `fields` ends with a NULL name. Both functions return a new reference; NULL = out of
+ * memory.
+ */
 json_t *cw_fields_write(const struct cw_field *fields, const void *from);
 json_t *cw_fields_write_array(const struct cw_field *fields, const void *items, size_t n,
 			      size_t size);
 
-/* Fills *to. Its texts borrow from doc. Returns 0, or -EBADMSG with `what` and the field in err. */
+/*
+ * Fills *to from doc. Texts in *to borrow from doc. Returns 0, or -EBADMSG with `what` and the
+ * field's name in err.
+ */
 int cw_fields_read(const struct cw_field *fields, const json_t *doc, void *to, const char *what,
 		   struct cw_err *err);
 

@@ -32,7 +32,10 @@
 	X(transformer_engine) X(transformers) X(typing_extensions) X(urllib3) X(wandb) \
 	X(webdataset) X(xformers) X(zarr)
 
-/* Names that a user's own directory may have. */
+/*
+ * Packages that we accept only below a package root, because a user's own directory may have such a
+ * name.
+ */
 #define INSTALLED_PACKAGES(X) \
 	X(absl) X(accelerate) X(anyio) X(apex) X(attr) X(attrs) X(click) X(composer) X(cv2) \
 	X(dask) X(datasets) X(decorator) X(dgl) X(dill) X(evaluate) X(fairscale) X(fire) \
@@ -51,8 +54,8 @@
 	X(serialization) X(signal) X(sparse) X(special) X(storage) X(testing) X(utils) X(xpu)
 
 /*
- * A repository is often named like its package. These directories beside the package do not belong
- * to it.
+ * A repository often has the name of its package: "transformers/examples". These directories of a
+ * repository contain no code of the package.
  */
 #define PARTS_OF_REPOSITORY(X) \
 	X(benchmarks) X(docs) X(examples) X(experiments) X(projects) X(recipes) X(scripts) \
@@ -74,8 +77,8 @@ struct part {
 };
 
 /*
- * Returns the part of the path that begins at p, without a slash. In a text such as "/u/x.py:7 in
- * f", only the path counts.
+ * Returns the part of the path that begins at p and ends before the next slash. In a text such as
+ * "/u/x.py:7 in f", the path ends at the colon.
  */
 static struct part part_at(const char *p)
 {
@@ -104,10 +107,7 @@ static bool ends_in(struct part part, const char *ending)
 	return part.len > n && strncmp(part.text + part.len - n, ending, n) == 0;
 }
 
-/*
- * Returns the name of a package without ".py" or ".pyc", because a module may be one
- * file: "six.py".
- */
+/* Returns the part without ".py" or ".pyc". A module may be a single file such as "six.py". */
 static struct part stem_of(struct part part)
 {
 	if (ends_in(part, ".py"))
@@ -165,8 +165,8 @@ static bool is_package_root(struct part part)
 }
 
 /*
- * True for our hooks. Our package also contains the demo's programs, which count as the
- * user's code.
+ * True for our hooks. Our package also contains the demo's programs, which count as the user's own
+ * code.
  */
 static bool is_own_hook(struct part part)
 {

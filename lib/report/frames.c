@@ -8,7 +8,7 @@
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
-/* Kernel frames in a sentence: the wait itself, and the nearest callers. */
+/* Number of kernel frames in a sentence: the wait itself, and its nearest callers. */
 #define MAX_KERNEL_CALLERS 5
 
 static bool starts_with(const char *text, const char *prefix)
@@ -62,7 +62,9 @@ size_t frame_innermost_python(const json_t *frames)
 	return found;
 }
 
-/* True for the C library. If a thread waits there, the caller says more than the frame itself. */
+/*
+ * True for a frame of the C library. If a thread waits there, the caller says more than the frame.
+ */
 static bool is_c_library(const json_t *frame)
 {
 	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
@@ -92,8 +94,8 @@ static bool is_below_calls(const json_t *frame)
 }
 
 /*
- * True for an inner frame of such a call. We show only the call's outermost frame, because the
- * others are not the program's.
+ * True for an inner frame of a call into NCCL or the driver. We show only the outermost frame of
+ * such a call, because the frames below it are not the program's.
  */
 static bool is_inside_call(const json_t *frames, size_t i)
 {
@@ -146,8 +148,8 @@ static const json_t *native_frames(const json_t *evidence)
 /* ---- the one-line position ---- */
 
 /*
- * True for functions such as "__next__" and "<module>", which the language calls itself. Their
- * names say little.
+ * True for functions that the language calls itself, such as "__next__" and "<module>". Their names
+ * say little about the program.
  */
 static bool is_implicit(const char *name)
 {
@@ -214,8 +216,8 @@ static const json_t *native_caller(const json_t *frames, size_t i)
 }
 
 /*
- * Appends "read_sample (train_loop.py:88)", or only the line if the sentence has already named
- * that file.
+ * Appends "read_sample (train_loop.py:88)". If the sentence has already named the file
+ * (file_before), appends only the line number.
  */
 static void append_frame(char *buf, size_t len, const json_t *frame, const char *name_key,
 			 const char *file_before)
@@ -223,7 +225,7 @@ static void append_frame(char *buf, size_t len, const json_t *frame, const char 
 	const char *name = cw_json_str(frame, name_key, "?"),
 		   *file = cw_json_str(frame, "file", "");
 
-	/* The name of a symbol includes its version, "write@@GLIBC_2.2.5". */
+	/* A symbol's name may include its version: "write@@GLIBC_2.2.5". */
 	cw_text_append(buf, len, "%.*s", (int)strcspn(name, "@"), name);
 	if (*file)
 		cw_text_append(buf, len, " (%s:%" JSON_INTEGER_FORMAT ")",
@@ -286,8 +288,8 @@ static void append_waits_for(char *buf, size_t len, const json_t *waits_for)
 }
 
 /*
- * Appends "folio_wait_bit ← ext4_sync_file": the kernel stack or, without one, the function that
- * the thread waits in.
+ * Appends the kernel stack, "folio_wait_bit ← ext4_sync_file". Without a stack, appends the
+ * function that the thread waits in.
  */
 static void append_place(char *buf, size_t len, const json_t *thread)
 {
@@ -297,8 +299,8 @@ static void append_place(char *buf, size_t len, const json_t *thread)
 	size_t i;
 
 	/*
-	 * The wchan value usually repeats the thread's own stack. We print it only for a stuck
-	 * thread that has no stack.
+	 * The function in wchan is usually part of the thread's own stack. We print it only for a
+	 * stuck thread that has no stack.
 	 */
 	if (json_array_size(stack) == 0 && is_stuck && *wchan)
 		cw_text_append(buf, len, "%sin the kernel in %s", *buf ? "; " : "", wchan);

@@ -10,7 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if the native frame belongs to an interpreter, or to the start of a thread. */
+/*
+ * True if the native frame belongs to an interpreter (first function) or to the start of a thread
+ * (second).
+ */
 bool frame_is_interpreter(const json_t *frame);
 bool frame_is_startup(const json_t *frame);
 
@@ -25,15 +28,15 @@ bool frame_is_library_python(const json_t *frame);
 
 /*
  * Returns the index of the innermost Python frame of the user's own code. Without such a frame,
- * returns the innermost frame outside torch and the standard library. Without that either, returns
- * the size of frames.
+ * returns the innermost frame outside torch and the standard library. If that does not exist
+ * either, returns the size of frames.
  */
 size_t frame_innermost_python(const json_t *frames);
 
 /*
- * Returns the most informative Python thread: the thread that holds the interpreter lock, or else
- * the main thread. The main thread is the last, because CPython lists the newest first.
- * NULL = none. Borrowed.
+ * Returns the most informative Python thread. It is the thread that holds the interpreter lock, or
+ * else the main thread. The main thread is the last in the list, because CPython lists the newest
+ * first. NULL = the evidence has no Python thread. Borrowed.
  */
 const json_t *cw_frame_python_thread(const json_t *evidence);
 
@@ -43,24 +46,24 @@ const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);
 
 /*
  * Writes the most informative line about a process's position: "read_sample (train_loop.py:88),
- * called by train (:505)". It names the innermost Python frame according to
- * frame_innermost_python(). Without a Python frame, it names the innermost native frame outside
- * the C library, or the outer call if that frame is inside NCCL or the driver. "" without any
- * frame. The caller is the nearest informative one: we skip "__next__" if another caller is known.
- * Returns buf.
+ * called by train (:505)".
+ *
+ * The line names the innermost Python frame according to frame_innermost_python(). Without a Python
+ * frame, it names the innermost native frame outside the C library. If that frame is inside NCCL or
+ * the driver, it names the outermost frame of that call. It is "" without any frame. The caller is
+ * the nearest informative one: we skip "__next__" if we know another. Returns buf.
  */
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len);
 
 /*
- * Like cw_evidence_position(), but without the caller: "read_sample (train_loop.py:88)".
- * Returns buf.
+ * Writes the position without the caller: "read_sample (train_loop.py:88)". Its choice of frame is
+ * that of cw_evidence_position(). Returns buf.
  */
 char *frame_place(const json_t *evidence, char *buf, size_t len);
 
 /*
- * Writes what the kernel says about the main thread: "sleeps uninterruptibly (state D) in fsync();
+ * Writes the kernel's facts about the main thread: "sleeps uninterruptibly (state D) in fsync();
  * has not run for 41 s; in the kernel in folio_wait_bit ← ext4_sync_file; waits for ext4 on device
- * 8:1 (/dev/sda1): /ckpt/last.pt". It contains only the known parts, and is "" without any.
- * Returns buf.
+ * 8:1 (/dev/sda1): /ckpt/last.pt". Unknown facts are omitted; "" if all are unknown. Returns buf.
  */
 char *cw_evidence_kernel(const json_t *evidence, char *buf, size_t len);

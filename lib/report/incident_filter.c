@@ -45,8 +45,8 @@ static bool is_job(const char *label, const char *wanted)
 }
 
 /*
- * True if the host is in the list. Also true if the list is incomplete or missing: to show one
- * incident too many does no harm.
+ * True if the host is in the list, or if the list is incomplete or missing. To show one incident
+ * too many does no harm, but a hidden incident would.
  */
 static bool is_on(const json_t *hosts, const char *node)
 {
@@ -93,8 +93,8 @@ static int add_host(json_t *hosts, const json_t *of)
 }
 
 /*
- * True if this end of a rank is blamed in the post-mortem. Culprits are ranks, and only the ends
- * name their hosts. Without culprits, the first end is blamed.
+ * True if the post-mortem blames this end of a rank. Culprits are ranks, and only the ends name
+ * hosts. If there are no culprits, the first end is blamed.
  */
 static bool is_blamed_end(const json_t *postmortem, const json_t *end)
 {
@@ -117,7 +117,8 @@ json_t *cw_incident_filter_hosts(const json_t *head)
 	size_t i;
 
 	json_array_foreach (json_object_get(head, "culprits"), i, one)
-		bad |= add_host(hosts, one); /* a rank has no host */
+		/* culprits of a post-mortem are numbers and have no host */
+		bad |= add_host(hosts, one);
 	json_array_foreach (json_object_get(head, "ends"), i, one)
 		if (is_blamed_end(head, one))
 			bad |= add_host(hosts, one);

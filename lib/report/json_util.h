@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /*
- * Call it after building a document. Returns value if nothing failed (bad == 0). Otherwise drops
+ * Ends the building of a document. Returns value if nothing failed (bad == 0). Otherwise drops
  * value and returns NULL.
  */
 json_t *cw_json_finish(json_t *value, int bad);
@@ -24,13 +24,13 @@ json_t *cw_json_text(const char *text);
 /* Makes an array of strings, one for each line of the text. */
 json_t *cw_json_lines(const char *text);
 
-/* Makes a string "0x…". For ids and hashes, which are names and not numbers. */
+/* Makes a string "0x…" of an id or hash, which is a name and not a number. */
 json_t *cw_json_hex(uint64_t value);
 
-/* Makes an integer if JSON's 63 bits suffice, else a string "0x…". */
+/* Makes an integer if the value fits into JSON's 63 bits, else a string "0x…". */
 json_t *cw_json_u64(uint64_t value);
 
-/* Makes a string "2026-11-21T07:53:33.123Z", or null for 0. */
+/* Makes a string "2026-11-21T07:53:33.123Z", or null if wall_ns is 0. */
 json_t *cw_json_wall(int64_t wall_ns);
 
 /*
@@ -39,10 +39,8 @@ json_t *cw_json_wall(int64_t wall_ns);
  */
 bool cw_json_read_u64(const json_t *value, uint64_t *ret);
 
-/*
- * Returns the string at key, or fallback if there is none. Borrowed from object, which may be NULL.
- */
+/* Returns the string at key, or fallback if there is no string. object may be NULL. Borrowed. */
 const char *cw_json_str(const json_t *object, const char *key, const char *fallback);
 
-/* Returns the integer at key, or fallback if there is none. */
+/* Returns the integer at key, or fallback if there is no integer. */
 json_int_t cw_json_int(const json_t *object, const char *key, json_int_t fallback);

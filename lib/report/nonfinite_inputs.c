@@ -38,7 +38,7 @@ static json_t *one(const struct cw_snapshot *snap, const struct cw_snap_rank *ra
 	json_t *doc = json_object();
 	int bad = 0;
 
-	/* A user may have edited the snapshot by hand: its times are not bounded. */
+	/* The times are not bounded, because a user may have edited the snapshot by hand. */
 	if (snap->wall_ns &&
 	    !__builtin_sub_overflow(snap->now_ns, rank->nonfinite_input_ns, &age_ns) &&
 	    __builtin_sub_overflow(snap->wall_ns, cw_bounded_ns(age_ns), &at_ns))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that passed NaN or infinity into an op before the trouble. Known only if tensor
- * summaries were requested. Such an input alone is not a cause: with loss scaling it happens in
- * a healthy job.
+ * Ranks that passed NaN or infinity into an op before the trouble. We know them only if the user
+ * requested tensor summaries. Such an input alone is not a cause: loss scaling causes it in healthy
+ * jobs.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 #include "model/snapshot.h"
 
 /*
- * We list at most this many ranks, the earliest first. A bad value from one rank soon reaches all
- * of them.
+ * We list at most this many ranks, in order of time. A bad value from one rank soon reaches all
+ * others.
  */
 #define CW_NONFINITE_INPUTS_MAX 16u
 
 /*
- * Returns an array, which is empty if no rank had such an input. New reference; NULL = out
- * of memory.
+ * Lists the ranks of the snapshot that had such an input; the array is empty if there are none. New
+ * reference; NULL = out of memory.
  */
 json_t *cw_nonfinite_inputs_doc(const struct cw_snapshot *snap);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's colour is a hash of all the properties that a set shares; equal colours form a set. We
- * refine colours by the sets that a rank waits for, until there are too many sets to read. If even
- * the first colours are too many, we hash fewer properties.
+ * A rank's colour is a hash of the properties that a set shares, so ranks with equal colours form a
+ * set. We refine the colours by the sets that a rank waits for, until a picture would have too many
+ * sets. If even the first colours are too many, we hash fewer properties.
  */
 #include "report/rank_sets.h"
 
@@ -12,13 +12,13 @@
 
 #include "model/signature.h"
 
-/*
- * We refine the colours until there are more sets than this, because a picture would
- * become crowded.
- */
+/* We stop to refine colours when there are more sets than this. A picture would become crowded. */
 #define READABLE_SETS 12u
 #define MAX_ROUNDS 4u
-/* At most this many gates per rank are hashed. Only hostile snapshots have more. */
+/*
+ * We hash at most this many gates (calls that ranks wait in) per rank. Only hostile snapshots have
+ * more.
+ */
 #define MAX_GATES 64u
 
 enum detail { DETAIL_NONE, DETAIL_KIND, DETAIL_FAMILY, DETAIL_CALL };
@@ -27,9 +27,9 @@ struct maker {
 	const struct cw_snapshot *snap;
 	struct rank_sets *out;
 	uint64_t *color;    /* per rank */
-	uint64_t *mask;     /* per gate: mask of the sets that are missing there */
+	uint64_t *mask;     /* per gate: mask of the sets that have not entered it */
 	bool *is_culprit;   /* per rank */
-	uint32_t *by_color; /* ranks, sorted */
+	uint32_t *by_color; /* ranks, sorted by colour */
 	uint32_t n_culprits;
 };
 
@@ -62,7 +62,10 @@ static uint64_t color_of_rank(const struct maker *m, uint32_t rank, enum detail 
 	h = cw_hash_step(h, cw_liveness_is_dead(r->liveness));
 	if (detail >= DETAIL_FAMILY)
 		h = cw_hash_step(h, r->host_call.kind);
-	/* We add the hashes, because two ranks may list their gates in different orders. */
+	/*
+	 * We add the hashes of the gates: a sum does not depend on the order, which may differ
+	 * between ranks.
+	 */
 	for (uint32_t i = g->wait_start[rank];
 	     i < g->wait_start[rank + 1] && i - g->wait_start[rank] < MAX_GATES; i++)
 		gates += color_of_gate(m, &g->gates[g->waits[i]], detail);
@@ -110,9 +113,7 @@ static int sort_by_color(struct maker *m)
 	return colors;
 }
 
-/*
- * Makes the sets from the result of sort_by_color(), which must have at most RANK_SETS_MAX colours.
- */
+/* Makes the sets. sort_by_color() must have run and returned at most RANK_SETS_MAX. */
 static void fill_sets(struct maker *m)
 {
 	struct rank_sets *out = m->out;
@@ -144,7 +145,10 @@ static void fill_masks(struct maker *m)
 		for (uint32_t k = 0; k < g->gates[i].n_missing; k++)
 			m->mask[i] |= UINT64_C(1) << m->out->set_of[g->gates[i].missing[k]];
 	}
-	/* A rank that is missing at the lowest gate of a comm is missing at all later ones. */
+	/*
+	 * Gates of a comm are in order of calls. A rank that has not entered the first gate has not
+	 * entered the later ones either.
+	 */
 	for (uint32_t i = 0; i < g->n_gates; i++) {
 		uint32_t at = i;
 
@@ -193,8 +197,8 @@ static void fill_waits(struct maker *m)
 }
 
 /*
- * Sets each set's distance to a culprit. Without culprits, it is the distance to a set that waits
- * in a call whose members are all present or not visible.
+ * Sets each set's distance to a culprit. Without culprits, it is the distance to a call that all
+ * visible members have entered. In that case the cause is inside the call or out of view.
  */
 static void fill_hops(struct rank_sets *out)
 {

@@ -8,7 +8,7 @@
 #include "common/text.h"
 #include "report/json_util.h"
 
-/* Limits on the jobs listed per communicator, and on the communicators listed in all. */
+/* Limits on the jobs that we list per communicator, and on the communicators in all. */
 #define MAX_JOBS 8u
 #define MAX_SHARED 16u
 
@@ -108,7 +108,10 @@ static enum cw_split_cause cause_of(const json_t *entries)
 							: CW_SPLIT_JOB_DIFFERS;
 }
 
-/* Describes a shared communicator. entries: its entries in several jobs. */
+/*
+ * Describes a shared communicator. entries: the list entries of this communicator, one per job or
+ * more.
+ */
 static json_t *describe(const char *comm, const json_t *entries)
 {
 	enum cw_split_cause cause = cause_of(entries);
@@ -130,8 +133,8 @@ static json_t *describe(const char *comm, const json_t *entries)
 }
 
 /*
- * True if a listed communicator already has the same jobs. Jobs usually share several
- * communicators, and we list only one.
+ * True if the list has a communicator with the same jobs. Two jobs that share one usually share
+ * several, and one is enough for the report.
  */
 static bool is_listed(const json_t *list, const json_t *entries)
 {

@@ -16,8 +16,8 @@ static const char *const style_codes[] = {
 };
 
 /*
- * Returns the number of bytes of value that form one printable unit. *ret_print is the safe text
- * for it.
+ * Finds the first printable unit of value. Returns its number of bytes, and the safe text for it in
+ * *ret_print.
  */
 static size_t next_piece(const char *value, const char **ret_print)
 {
@@ -30,7 +30,7 @@ static size_t next_piece(const char *value, const char **ret_print)
 	return n ? n : 1;
 }
 
-/* Prints len bytes of value safely. Returns the number of columns they take, one per code point. */
+/* Prints len bytes of value safely. Returns the number of columns printed, one per code point. */
 static int put_safely(FILE *out, const char *value, size_t len)
 {
 	int columns = 0;

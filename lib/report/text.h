@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text for a terminal, made of strings from outside. A bundle may come from anywhere, and a
- * terminal obeys control characters, so we never print any.
+ * Prints strings from outside on a terminal. A bundle may come from anywhere, and a terminal obeys
+ * control characters, so we never print one.
  */
 #pragma once
 
@@ -20,8 +20,9 @@ enum cw_text_style {
 struct cw_text {
 	FILE *out;
 	bool color;
-	int width;      /* columns, > 0 */
-	bool *is_short; /* set if a part is missing because memory ran out; NULL = not needed */
+	int width; /* columns, > 0 */
+	/* set to true if memory runs out, so that a part is missing; NULL = not needed */
+	bool *is_short;
 };
 
 /* Records that memory ran out: the printed text is incomplete. */
@@ -42,11 +43,11 @@ void cw_text_put(const struct cw_text *t, enum cw_text_style style, const char *
  */
 void cw_text_put_argument(const struct cw_text *t, const char *path);
 
-/* "\nTitle\n" */
+/* Prints "\nTitle\n". */
 void cw_text_title(const struct cw_text *t, const char *title);
 
 /*
- * Prints value word by word, with line breaks at the width. The first line continues at column
- * `column`. Every further line begins with `indent` blanks. Ends the last line.
+ * Prints value word by word, with line breaks at the width, and ends the last line. The first line
+ * continues at column `column`. Every further line begins with `indent` blanks.
  */
 void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *value);

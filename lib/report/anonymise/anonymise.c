@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names occur not only in fields of their own, but also in sentences, some of them from the kernel
- * or NCCL. So we do not search for names. We remove everything except text that names no person or
- * machine: numbers, instants, and the words of our own sentences (own_words.py collects them from
- * the sources). A future field is safe before its author thinks of it.
+ * Names occur in their own fields, but also in sentences, and some sentences come from the kernel
+ * or from NCCL. So we do not search for names. We remove everything except text that names no
+ * person or machine: numbers, instants, and the words of our own sentences. own_words.py collects
+ * these words from the sources. This rule makes a field safe that a later author adds.
  *
  * The first pass reads all documents and gives each content of a name field its placeholder. The
- * second pass writes them, each text word by word. Sentences with sayings (report/doc/said_doc.h)
- * are an exception: only the names among their arguments change. Public names stay: functions and
- * files of PyTorch, NCCL, CUDA, Python and the C library, and those of the kernel.
+ * second pass writes all documents, and replaces each text word by word. In a sentence with sayings
+ * (report/doc/said_doc.h) we change only the names among the arguments. Public names stay:
+ * functions and files of PyTorch, NCCL, CUDA, Python and the C library, and symbols of the kernel.
  */
 #include "report/anonymise/anonymise.h"
 
@@ -29,15 +29,15 @@
 
 #include "own_words.h"
 
-/* We never write deeper documents (jansson reads 2048 levels). */
+/* Our own documents are never this deep (jansson reads 2048 levels). */
 #define MAX_DEPTH 4096u
 
 struct anonymiser {
 	json_t *names;  /* maps each name to its placeholder */
-	json_t *public; /* keys: public names, which stay */
+	json_t *public; /* an object whose keys are the public names, which stay */
 	/*
-	 * names of hosts, users, jobs and pods, as keys: we remove them even if they are our
-	 * own words
+	 * an object whose keys are the names of hosts, users, jobs and pods; we remove these even
+	 * if our own sentences contain the same word
 	 */
 	json_t *masked;
 	json_t *counts; /* number of placeholders of each kind */
@@ -91,7 +91,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* True for a word of our sentences, even if a person or machine has the same name. */
+/* True for a word of our sentences. It stays true if a person or machine has the same name. */
 static bool is_plain_word(const char *word)
 {
 	for (const char *p = word; *p; p++)
@@ -157,9 +157,8 @@ static bool is_ipv4(const char *word)
 }
 
 /*
- * Returns the length of an IPv6 or Ethernet address at the start of text, or 0 if there is none. If
- * there is none, no address begins before *ret_end either, because it would end at the same place
- * with fewer colons.
+ * Returns the length of an IPv6 or Ethernet address at the start of text, or 0 if there is none. In
+ * the second case no address begins before *ret_end: it would end there too, with fewer colons.
  */
 static size_t colon_address(const char *text, const char **ret_end)
 {
@@ -239,7 +238,7 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 		if (!n) {
 			uint32_t c;
 
-			n = cw_text_decode(p, &c); /* a byte that is not UTF-8 counts as a letter */
+			n = cw_text_decode(p, &c); /* bytes that are not UTF-8 count as letters */
 			if (out)
 				(void)fwrite(p, 1, n, out);
 			p += n;
@@ -263,14 +262,14 @@ static void each_word(struct anonymiser *a, const char *text, word_fn fn, FILE *
 }
 
 /*
- * Finds the bare word: without hyphens before it ("--option") and without the full stop after it.
+ * Finds the bare word, without the hyphens at its start ("--option") and the full stop at its end.
  */
 static char *trim(const char *word, size_t *ret_before, size_t *ret_len)
 {
 	size_t before = strspn(word, "-."), len = strlen(word);
 
 	if (is_digit(word[before]))
-		before = 0; /* "-1" */
+		before = 0; /* the hyphen of "-1" is a sign */
 	while (len > before && strchr(".-", word[len - 1]))
 		len--;
 	*ret_before = before;
@@ -309,7 +308,7 @@ static const char *const endings[] = { ".py", ".so",   ".c",    ".cc",   ".cpp",
 				       ".h",  ".cuh",  ".json", ".yaml", ".txt", ".log",
 				       ".pt", ".ckpt", ".sh",   ".bin",  ".pth" };
 
-/* Returns the ending of a file name if it shows the file's type, or "" for an unknown ending. */
+/* Returns the ending of a file name if it is one that shows the type of the file, otherwise "". */
 static const char *ending_of(const char *base)
 {
 	size_t len = strlen(base);
@@ -368,10 +367,7 @@ static void put_word(struct anonymiser *a, const char *word, const char *before,
 
 /* ---- paths and frames ---- */
 
-/*
- * Returns the public part of an installation path. Neither its location nor its contents identify
- * a user.
- */
+/* Returns the part of a path that is public, because every installation of the package has it. */
 static const char *public_part(const char *path)
 {
 	static const char *const packages[] = {
@@ -455,7 +451,7 @@ static void read_frame(struct anonymiser *a, const json_t *object)
 enum rule {
 	RULE_TEXT,
 	RULE_NAME,  /* the whole string is a name */
-	RULE_LABEL, /* a name, but a label made of our own words stays: "world" */
+	RULE_LABEL, /* a name; a label that consists of our own words stays: "world" */
 	RULE_JOB,   /* "slurm:4711": the part before the colon is ours */
 	RULE_LINE,  /* a command line; our own command lines stay */
 	RULE_PATH,
@@ -470,7 +466,7 @@ static const struct field {
 	const char *key;
 	enum rule rule;
 	const char *kind;
-	const char *under; /* only inside an array of this name; NULL = anywhere */
+	const char *under; /* the rule applies only inside an array of this name; NULL = anywhere */
 } fields[] = {
 	{ "name", RULE_NAME, "node", "nodes" },
 	{ "name", RULE_LABEL, "comm", "comms" },
@@ -523,7 +519,8 @@ static bool has_stranger(const struct anonymiser *a, const char *text)
 	size_t n = 0;
 
 	for (;; text++) {
-		size_t step = letter(text); /* our words are ASCII: a longer letter is not ours */
+		/* our words are ASCII, so a longer letter belongs to a name */
+		size_t step = letter(text);
 
 		if (step > 1 || n >= sizeof(word) - 1)
 			return true;
@@ -541,8 +538,8 @@ static bool has_stranger(const struct anonymiser *a, const char *text)
 }
 
 /*
- * True if the text consists of these letters only. We do not trust a kernel name or incident id of
- * another form.
+ * True if the text consists only of the characters in `letters`. A kernel symbol or incident id of
+ * another form may hide a name.
  */
 static bool is_of_letters(const char *text, const char *letters)
 {
@@ -551,7 +548,7 @@ static bool is_of_letters(const char *text, const char *letters)
 
 #define MODEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .-"
 
-/* True if some word of the text is the known name of another thing. */
+/* True if a word of the text is a name that another field has shown. */
 static bool has_name(const struct anonymiser *a, const char *text)
 {
 	char word[64];
@@ -585,9 +582,10 @@ static bool is_model(const struct anonymiser *a, const char *text)
 #define KERNEL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
 /*
- * Removes this name from sentences too: a host called "leader" would otherwise pass for our own
- * word. Labels of communicators and groups are exempt: "world" and "data" occur in many sentences
- * and identify no machine and no person. So is root, because every machine has that user.
+ * Removes this name from sentences too. Otherwise the name of a host called "leader" would stay,
+ * because "leader" is one of our own words. Labels of communicators and groups are exempt: "world"
+ * and "data" occur in many sentences and identify no machine or person. The user root is exempt,
+ * because every machine has it.
  */
 static void mask(struct anonymiser *a, const char *name)
 {
@@ -631,8 +629,8 @@ static void read_text(struct anonymiser *a, const struct field *field, const cha
 }
 
 /*
- * True for a schema name such as "incident/1", one of our words and a number, even if a host has
- * the same name.
+ * True for a schema name such as "incident/1": one of our words, a slash and a number. It stays
+ * true if a host has the same name.
  */
 static bool is_schema(const char *text)
 {
@@ -790,7 +788,7 @@ static void rename_arg(struct anonymiser *a, struct cw_arena *arena, struct cw_a
 	}
 }
 
-/* Renames in place: the clause is a fresh copy of the document's. */
+/* Renames the arguments in place. The document stays unchanged, because the clause is a copy. */
 static void rename_clause(struct anonymiser *a, const struct cw_clause *clause)
 {
 	for (uint32_t i = 0; i < clause->n; i++)
@@ -799,8 +797,8 @@ static void rename_clause(struct anonymiser *a, const struct cw_clause *clause)
 }
 
 /*
- * Replaces the text under key and its sayings. Returns false, and changes nothing, if the sayings
- * are none that we know.
+ * Replaces the names in the sayings `said`, and makes the text anew. Returns false, and sets
+ * nothing, if we do not know one of the sayings.
  */
 static bool rename_sentence(struct anonymiser *a, const json_t *said, json_t **ret_text,
 			    json_t **ret_said)
@@ -821,7 +819,7 @@ static bool rename_sentence(struct anonymiser *a, const json_t *said, json_t **r
 	return r == 0;
 }
 
-/* The name of the key without "_said", or an empty text for another key. */
+/* Writes the key without its suffix "_said", or "" for a key without that suffix. */
 static void text_key(const char *key, char *buf, size_t len)
 {
 	size_t n = strlen(key), suffix = strlen(CW_SAID_SUFFIX);
@@ -831,7 +829,7 @@ static void text_key(const char *key, char *buf, size_t len)
 		(void)snprintf(buf, len, "%.*s", (int)(n - suffix), key);
 }
 
-/* Likewise for a list of texts, with the sayings of each. */
+/* Replaces the texts of a list and the list of sayings of each text. */
 static void rename_list(struct anonymiser *a, json_t *texts, json_t *said, const json_t *before)
 {
 	for (size_t i = 0; i < json_array_size(texts) && i < json_array_size(said); i++) {
@@ -845,8 +843,8 @@ static void rename_list(struct anonymiser *a, json_t *texts, json_t *said, const
 }
 
 /*
- * Makes the sentences of the object anew from the sayings that it had before we replaced words.
- * What is no saying of ours stays as the replacement of words has left it.
+ * Makes the object's sentences anew from the sayings that the object had before we replaced words.
+ * A text without known sayings keeps its replaced words.
  */
 static void rename_sentences(struct anonymiser *a, json_t *object, const json_t *before)
 {
@@ -868,7 +866,7 @@ static void rename_sentences(struct anonymiser *a, json_t *object, const json_t 
 	}
 }
 
-/* Returns a copy of those members of the object that hold sayings; NULL = it has none. */
+/* Returns an object with copies of the members that hold sayings. NULL = there are none. */
 static json_t *sayings_of(struct anonymiser *a, json_t *object)
 {
 	json_t *sayings = NULL;

@@ -16,5 +16,5 @@ struct cw_bundle;
  * appearance. Returns 0 or -ENOMEM. After an error the caller must not show the documents.
  */
 int cw_anonymise(json_t *const *docs, size_t n);
-/* Like cw_anonymise(), but for all documents of a bundle. */
+/* Anonymises all documents of a bundle in place. Returns 0 or -ENOMEM, like cw_anonymise(). */
 int cw_anonymise_bundle(struct cw_bundle *bundle);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the words that stand in our own sentences, documents and names, as a sorted array in C: those
-of the string literals of the rooms that write them, and the names of facts. What is none of them is
-somebody else's (anonymise.c).
+"""Writes the words of our own sentences, documents and names as a sorted array in C. They come from the
+string literals of the rooms that write text, and from the names of facts. Any other word may be the name
+of a user or a machine (anonymise.c).
 
 usage: own_words.py SOURCE OUTPUT DEPFILE
 """
@@ -13,14 +13,14 @@ import sys
 
 ROOMS = ["daemon", "lib/analysis", "lib/common", "lib/identity", "lib/import", "lib/leader", "lib/loop",
          "lib/model", "lib/record", "lib/report", "lib/say"]
-# Here every identifier is the name of a field.
+# In these files every identifier is the name of a field.
 FIELDS = ["lib/model/fact_list.h"]
-# Here a text of capital letters names the kinds of arguments.
+# In this file a text of capital letters names the kinds of arguments.
 SAYINGS = "lib/model/saying_list.h"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 OMITTED = re.compile(r"^[ \t]*#[ \t]*include[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 SPEC = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]*)?(?:hh|h|ll|l|j|z|t)?[a-zA-Z%]|\\(?:x[0-9a-fA-F]+|.)")
-WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")  # as is_letter() of anonymise.c, ASCII only
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")  # like letter() in anonymise.c, but only ASCII
 
 
 def words_of(text):

@@ -25,15 +25,24 @@
 #include "report/json_util.h"
 
 /*
- * The condition of a row. NAMED, NOT_NAMED: the incident has a culprit, or has none. NOT_FAILED:
- * the culprit did not fail. NOT_COME: it neither failed nor is held by a signal, a debugger or a
- * freezer. FREE: no rank is held. ALL_SEEN, NOT_ALL_SEEN: all ranks entered the call, and we see
- * all of the job, or only a part. SEEN: we know the culprit's position. NOT_SEEN,
- * NOT_SEEN_RECORDED: we do not, in a live incident or in recordings. CRASHED, SENT, NOT_SENT: the
- * fatal signal is one that a program's fault raises, has a known sender, or has neither. IN_LOCK to
- * MAYBE_STORAGE: the object that the culprit sleeps on; storage unless we know another.
- * LIKE_SERVER: the job looks like a server. MANY_MISSING: more ranks are missing than wait.
- * CERTAIN, NOT_CERTAIN: the verdict is certain and has no blind spot, or not.
+ * The condition of a row:
+ *
+ *	NAMED, NOT_NAMED       the incident has a culprit, or has none
+ *	NOT_FAILED             the culprit did not fail
+ *	NOT_COME               it neither failed nor is held by a signal, debugger or freezer
+ *	FREE                   no rank is held
+ *	ALL_SEEN               all ranks entered the call, and we see all of the job
+ *	NOT_ALL_SEEN           all ranks entered the call, and we see a part of the job
+ *	SEEN                   we know the culprit's position
+ *	NOT_SEEN               we do not know the position, in a live incident
+ *	NOT_SEEN_RECORDED      we do not know the position, in recordings
+ *	CRASHED                the fatal signal is one that a program's fault raises
+ *	SENT, NOT_SENT         the fatal signal is another one, with or without known sender
+ *	IN_LOCK, …             the object that the culprit sleeps on
+ *	MAYBE_STORAGE          the culprit sleeps on storage, or on an object unknown to us
+ *	LIKE_SERVER            the job looks like a server
+ *	MANY_MISSING           more ranks are missing than wait
+ *	CERTAIN, NOT_CERTAIN   the verdict is certain and has no blind spot, or not
  */
 enum when {
 	ALWAYS,
@@ -64,8 +73,8 @@ enum when {
 
 /*
  * Commands may contain {host}, {pid} and {rank} of the first culprit, {job}, and {bundle}, the
- * incident's path. ANY_CLASS: the obstacle of a rank does not depend on the call that the others
- * wait in.
+ * incident's path. ANY_CLASS: the row fits every class, because the obstacle of a rank does not
+ * depend on the call that the others wait in.
  */
 #define ANY_CLASS CW_CLASS_HEALTHY /* a class that needs no advice of its own */
 #define ANY_DETAIL CW_DETAIL_NONE
@@ -438,7 +447,7 @@ static bool is_failed(const json_t *incident)
 	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
 }
 
-/* True if the incident has no blind spot. Without a list of blind spots it is not all seen. */
+/* True if the incident has an empty list of blind spots. False if it has no list. */
 static bool is_all_seen(const json_t *incident)
 {
 	const json_t *spots = json_object_get(incident, "blind_spots"), *one;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Advice for an incident: the steps for its class and detail, the cheapest first, and commands to
- * run with the culprit's host and pid filled in. Users paste commands into shells, so a command
- * contains no text of the document unless that text consists of harmless characters. Pure;
- * documents may be hostile.
+ * Advice for an incident: the steps for its class and detail, cheapest step first, with commands
+ * that name the culprit's host and pid. Users paste commands into shells. So we insert text of the
+ * document into a command only if the text consists of harmless characters. Pure; documents may be
+ * hostile.
  */
 #pragma once
 

@@ -14,15 +14,17 @@
 #include "report/json_util.h"
 
 /*
- * Of a longer chain we show only the first and the last waits, which include the rank at its end.
+ * We show only the first and the last waits of a longer chain. The last waits include the rank at
+ * the end of the chain.
  */
 #define WAITS_FIRST 3u
 #define WAITS_LAST 6u
 #define MAX_ALIKE 1024u
-/* A century. A longer duration in a document is nonsense. */
+/* A century, in seconds. We ignore a longer duration, because only a hostile document has one. */
 #define MAX_LASTED_S 3.2e9
 /*
- * At most this many frames per call stack: a few helpers that all calls share, and their callers.
+ * We show at most this many frames per call stack: a few helpers that all calls share, and their
+ * callers.
  */
 #define FRAMES_MAX 3u
 
@@ -33,7 +35,7 @@ static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
 	const char *kind = cw_json_str(op, "kind", "?");
 	uint64_t count = 0;
 
-	/* The records have lost the call but still have its number. */
+	/* The kind is "none" if the records have lost the call but still have its number. */
 	(void)snprintf(buf, len, "%s",
 		       strcmp(kind, "none") == 0 ? "a collective of unknown kind" : kind);
 	if (strcmp(dtype, "none") != 0) {
@@ -129,7 +131,7 @@ static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum fra
 	return n;
 }
 
-/* The list begins with native frames. The Python frames that called them follow. */
+/* The call stack begins with native frames. The Python frames that called them follow. */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
 {
 	const json_t *stack = json_object_get(op, "stack"), *frame;
@@ -235,7 +237,7 @@ const char *phrase_doc_flag(const json_t *incident)
 static void add_words(char *buf, size_t len, const char *name)
 {
 	char *at = buf + strlen(buf);
-	bool begins = true; /* at the start of a word: "room" contains "oom", too */
+	bool begins = true; /* at the start of a word: "oom" inside "room" is no word */
 
 	cw_text_append(buf, len, "%s", name);
 	for (; *at; at++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wording for the parts of a collwatch.incident/1 document. The text report and the page use the
- * same words; each makes them harmless for its medium. Documents may be hostile; no function here
- * fails, and text beyond the buffer is cut.
+ * Wording for the parts of a collwatch.incident/1 document. The text report and the HTML page use
+ * the same words, and each escapes them for its medium. Documents may be hostile. No function here
+ * fails. Text beyond the buffer is cut.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ const char *phrase_doc_flag(const json_t *incident);
 /* True if no leader tracks the incident any more and we do not know when it ended. */
 bool phrase_doc_is_unseen(const json_t *incident);
 
-/* Turns a name for programs into words: "outside_nccl" into "outside NCCL". Returns buf. */
+/* Turns an enumerator's name into words: "outside_nccl" into "outside NCCL". Returns buf. */
 char *cw_doc_words(const char *name, char *buf, size_t len);
 
-/* Class and detail in words: "never entered: outside NCCL". Returns buf. */
+/* Writes class and detail of the incident in words: "never entered: outside NCCL". Returns buf. */
 char *cw_doc_class(const json_t *incident, char *buf, size_t len);
 
 /*
@@ -40,54 +40,63 @@ char *cw_doc_user(const json_t *doc, char *buf, size_t len);
  */
 char *phrase_doc_summary(const json_t *incident, char *buf, size_t len);
 
-/* "all_reduce bf16 x 1048576 sum", without the number of the call. Returns buf. */
+/* Writes an op without the number of the call: "all_reduce bf16 x 1048576 sum". Returns buf. */
 char *phrase_doc_op(const json_t *op, char *buf, size_t len);
 
 /*
- * "issued in Comm.call (comm.py:12), called by step (train.py:41)": the innermost frames of the
- * op's call stack. We prefer the user's own code to libraries, and libraries to all other frames.
- * "" if the op has no call stack. Returns buf.
+ * Writes the innermost frames of the op's call stack: "issued in Comm.call (comm.py:12), called by
+ * step (train.py:41)". We prefer the user's own code to libraries, and libraries to all other
+ * frames. Writes "" if the op has no call stack. Returns buf.
  */
 char *phrase_doc_issued(const json_t *op, char *buf, size_t len);
 
-/* "tp" or "communicator 0x…", from the members comm_name and comm of `at`. Returns buf. */
+/* Writes "tp" or "communicator 0x…", from the members comm_name and comm of `at`. Returns buf. */
 char *phrase_doc_comm(const json_t *at, char *buf, size_t len);
 
-/* "rank 3", or "a process without rank number". Returns buf. */
+/* Writes "rank 3", or "a process without rank number". Returns buf. */
 char *phrase_doc_rank(const json_t *who, char *buf, size_t len);
 
 #define CW_DOC_WHERE_BYTES 160
-/* " on node-a, pid 812"; in recordings, host or pid may be missing. Returns buf. */
+/* Writes " on node-a, pid 812". In a recording, host or pid may be missing. Returns buf. */
 char *cw_doc_where(const json_t *who, bool with_pid, char *buf, size_t len);
 
-/* Enough for the longest names in Kubernetes. */
+/* Enough bytes for the longest names that Kubernetes allows. */
 #define CW_DOC_POD_BYTES 480
 /*
- * ", pod ml/train-3, container trainer, pid 17 there", or "" for a process outside pods.
+ * Writes ", pod ml/train-3, container trainer, pid 17 there", or "" for a process outside pods.
  * Returns buf.
  */
 char *cw_doc_pod(const json_t *who, char *buf, size_t len);
 
 /*
- * ", collective #42" for the call in `where`. If the record no longer contains the call, we give
- * its bounds: ", a collective after #128, #192 at the latest". "" for a call without a number.
- * Returns buf.
+ * Writes ", collective #42" for the call in `where`. If the record no longer contains the call, we
+ * give its bounds: ", a collective after #128, #192 at the latest". Writes "" for a call without a
+ * number. Returns buf.
  */
 char *phrase_doc_seq(const json_t *where, char *buf, size_t len);
 
 /* True if the set contains more than one rank. */
 bool phrase_is_many(const char *rank_set);
 
-/* Describes the ranks of a side without an op: they never entered the call, or they had ended. */
+/*
+ * Describes the ranks that are in no call: they never entered it, or they ended before it. Static
+ * text.
+ */
 const char *phrase_doc_absence(const json_t *incident);
 
 /* Explains why a culprit has no stacks. */
 const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence);
 
-/* "rank 0 waits in all_reduce bf16 x 64 sum on tp for rank 3", an element of chain or cycle. */
+/*
+ * Writes an element of the incident's chain or cycle: "rank 0 waits in all_reduce bf16 x 64 sum on
+ * tp for rank 3". Returns buf.
+ */
 char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len);
 
-/* Returns how many waits we omit at index i of a chain of n waits. 0 means that wait i is shown. */
+/*
+ * A long chain of waits is shortened. Returns the number of waits that we omit at index i of a
+ * chain of n waits. 0: we show wait i.
+ */
 size_t doc_waits_omitted(size_t n, size_t i);
 
 /*
@@ -96,7 +105,7 @@ size_t doc_waits_omitted(size_t n, size_t i);
  */
 size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence);
 
-/* "ranks 8-15" for n culprits. Returns buf. */
+/* Writes "ranks 8-15" for n culprits that start at index `from`. Returns buf. */
 char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len);
 
 /* True if the evidence describes one of the incident's culprits. */

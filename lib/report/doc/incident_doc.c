@@ -19,12 +19,12 @@
 #include "say/english.h"
 
 /*
- * At most this many sides and waits get call stacks. A chain may have thousands of waits, and the
- * document is sent as an alert.
+ * We add call stacks to at most this many sides and waits. A chain may have thousands of waits, and
+ * the document is sent as an alert.
  */
 #define STACKS_MAX 8u
 
-/* Returns the user's number of the rank, or -1 if it has none or if the index is out of range. */
+/* Returns the user's number of the rank. -1: the rank has none, or the index is out of range. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
@@ -43,13 +43,13 @@ static json_t *label_set(const struct cw_snapshot *snap, const uint32_t *ranks, 
 	return text ? json_string(text) : NULL;
 }
 
-/* null if this kind of op has no such member */
+/* Returns null if this kind of op has no peer or root. */
 static json_t *comm_rank_or_null(int32_t comm_rank)
 {
 	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
 }
 
-/* has_stack: include the call stack if it is known. */
+/* Makes the JSON of an op. has_stack: include the call stack if it is known. */
 static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op, bool has_stack)
 {
 	const char *stack = has_stack ? cw_snapshot_stack(snap, op) : NULL;
@@ -154,8 +154,9 @@ static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wa
 }
 
 /*
- * The engine makes one list: a cycle for a deadlock, otherwise the chain to the culprit. `cycle`
- * selects one of the two members, and the other one is an empty list.
+ * The engine makes one list of waits: a cycle for a deadlock, otherwise the chain to the culprit.
+ * The document has a member for each. `cycle` selects the member; the member that does not apply is
+ * empty.
  */
 static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v, bool cycle)
 {
@@ -206,7 +207,9 @@ static json_t *text_list(const char *const *texts, uint32_t n)
 	return cw_json_finish(list, bad);
 }
 
-/* Sentences under "ruled_out", and the sayings of each under "ruled_out_said". */
+/*
+ * Adds one sentence per excluded cause under "ruled_out", and its sayings under "ruled_out_said".
+ */
 static int add_ruled_out(json_t *doc, const struct cw_verdict *v)
 {
 	json_t *texts = json_array(), *said = json_array();
@@ -269,8 +272,8 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 }
 
 /*
- * Returns the ranks that we know only from the past, because their node has stopped reporting.
- * null: there are none.
+ * Returns the ranks whose node has stopped reporting, so that we know only their past. null: there
+ * are none.
  */
 static json_t *last_known(const struct cw_snapshot *snap)
 {
@@ -345,10 +348,13 @@ static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
 	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
 }
 
-/* A summary that evidence and notes have made longer. */
+/* Bytes of a summary that evidence and notes have made longer. */
 #define SUMMARY_BYTES 1024
 
-/* A copy of the text as an argument. Out of memory, it is empty and the clause incomplete. */
+/*
+ * Returns a copy of the text as an argument. If memory runs out, the argument is empty and the
+ * clause is marked incomplete.
+ */
 static struct cw_arg arg_text(struct cw_clause *clause, const char *text)
 {
 	const char *copy = cw_arena_strdup(clause->arena, text);
@@ -358,8 +364,8 @@ static struct cw_arg arg_text(struct cw_clause *clause, const char *text)
 }
 
 /*
- * Reads the sayings of the summary. A text whose sayings are missing or of a later version becomes
- * one saying. Returns 0 or -ENOMEM.
+ * Reads the sayings of the incident's summary. If they are missing, or if this version does not
+ * know one of them, the summary's text becomes a single saying. Returns 0 or -ENOMEM.
  */
 static int read_summary(const json_t *incident, struct cw_clause *clause)
 {
@@ -371,7 +377,7 @@ static int read_summary(const json_t *incident, struct cw_clause *clause)
 	return clause->is_incomplete ? -ENOMEM : 0;
 }
 
-/* Ends the sentence that the clause ends with, if it has no full stop yet. */
+/* Adds a full stop to the clause if its last sentence has none. */
 static void end_sentence(struct cw_clause *clause)
 {
 	if (clause->n && !cw_say_ends_sentence(clause))
@@ -379,7 +385,8 @@ static void end_sentence(struct cw_clause *clause)
 }
 
 /*
- * The advice contains the proposal too. We repeat it in the summary for readers who see only that.
+ * Adds the proposal to watch the job as a server. The advice contains it too, but some readers see
+ * only the summary.
  */
 static int add_proposal(json_t *doc, const struct cw_incident_info *info)
 {
@@ -413,10 +420,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/*
- * Returns the names of the blind spots, that is of places we cannot see and that may hide
- * the cause.
- */
+/* Returns the names of the blind spots: places that we cannot see and that may hide the cause. */
 static json_t *blind_spots_doc(const struct cw_verdict *v)
 {
 	json_t *list = json_array();
@@ -501,9 +505,9 @@ static bool is_state_stopped(const json_t *seen)
 }
 
 /*
- * Says the culprit's position. A rank that never reached a call is stuck at that position, so the
- * position goes into the sentence with "never reached". If a stop is the reason why it never
- * reached the call, the position gets its own sentence.
+ * Adds the culprit's position to the summary. A rank that never reached a call is stuck at that
+ * position, so the position goes into the sentence with "never reached". If the rank never reached
+ * the call because it is stopped, the position gets its own sentence.
  */
 static void say_position(struct cw_clause *summary, const json_t *seen, const char *where,
 			 struct cw_arg who)
@@ -526,8 +530,8 @@ static void say_position(struct cw_clause *summary, const json_t *seen, const ch
 }
 
 /*
- * Adds the evidence about the only culprit to the summary, once each: "stopped" and "sits_in" show
- * that an earlier call has done so.
+ * Adds the evidence about the only culprit to the summary. Each fact is added once: the members
+ * "stopped" and "sits_in" show that an earlier call has added it.
  */
 static int note_culprit(json_t *incident, json_t *culprit, const json_t *seen)
 {
@@ -565,7 +569,7 @@ static int note_culprit(json_t *incident, json_t *culprit, const json_t *seen)
 	return bad ? -1 : 0;
 }
 
-/* Of several culprits the summary says no positions. */
+/* Adds a position to one of several culprits. The summary then states no positions. */
 static int note_position(json_t *culprit, const json_t *seen)
 {
 	char where[256];
@@ -661,8 +665,8 @@ const char *cw_incident_doc_how_over(const json_t *incident, char *buf, size_t l
 /* A message that is delivered later than this states its age. */
 #define LATE_NS (60 * CW_NS_PER_S)
 /*
- * The summary uses the present tense of the moment when it was made. For a later message we say how
- * old it is. Says nothing if the message is not late.
+ * Says how old the summary is, because its present tense fits only the moment when we made it. Says
+ * nothing if the message is delivered within LATE_NS.
  */
 static void say_age(const json_t *incident, int64_t wall_ns, struct cw_clause *clause)
 {

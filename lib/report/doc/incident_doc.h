@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Documents made from a verdict: collwatch.incident/1 and collwatch.healthy/1 (docs/schemas.md).
- * Ranks appear under the user's numbers, not as indices.
+ * Makes documents from a verdict: collwatch.incident/1 and collwatch.healthy/1 (docs/schemas.md).
+ * They name ranks by the user's numbers, not by indices into the snapshot.
  */
 #pragma once
 
@@ -12,35 +12,36 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* Stands for the leader in incidents that were decided from recordings. */
+/* The leader's name in an incident that `collwatch analyze` found in recordings. */
 #define CW_LEADER_ANALYZE "collwatch analyze"
 
 struct cw_incident_info {
 	const char *id;
-	enum cw_confidence confidence; /* after patience; may be below the verdict's */
+	/* after the rules of docs/design/patience.md; may be below the verdict's */
+	enum cw_confidence confidence;
 	enum cw_hang hang;
 	enum cw_severity severity;
 	/* the job looks like a server, but collwatch watches it as a training job */
 	bool proposes_serving;
 	/* Wall time, ns; 0 = unknown (null in the document). */
 	int64_t last_progress_wall_ns, stall_wall_ns, confirmed_wall_ns, resolved_wall_ns;
-	const char *leader; /* node that decided */
+	const char *leader; /* name of the node that made the decision */
 	const char *bundle; /* directory on that node, or NULL */
 };
 
-/* New reference; NULL = out of memory. */
+/* Makes a collwatch.incident/1. New reference; NULL = out of memory. */
 json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_incident_info *info);
 
 /*
  * Adds the positions of the culprits to the document, from `evidence` (an array of
  * collwatch.evidence/1). Each culprit gets "sits_in". If there is only one culprit, the summary
- * also ends with its position. Existing positions stay. Loop thread or any; does not block.
- * Returns 0 or -ENOMEM.
+ * ends with its position. A culprit that already has a position keeps it. Any thread; does not
+ * block. Returns 0 or -ENOMEM.
  */
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
 
-/* Returns the evidence about this culprit, found by host and pid. Borrowed; NULL = none. */
+/* Returns the element of `evidence` with the culprit's host and pid. Borrowed; NULL = none. */
 const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
 
 /* True if the incident is a notice, which alerts no user. */

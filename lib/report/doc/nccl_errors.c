@@ -17,7 +17,7 @@ struct error {
 	int32_t result;
 	bool is_async;
 	const char *text;
-	int32_t *ranks; /* labels */
+	int32_t *ranks; /* the user's numbers of the ranks */
 	uint32_t n_ranks;
 };
 
@@ -43,7 +43,10 @@ static bool is_same(const struct error *a, const struct error *b)
 	       strcmp(a->text, b->text) == 0;
 }
 
-/* Adds the rank to its error. Omits errors beyond the limit. Returns 0, or -1 if out of memory. */
+/*
+ * Adds the rank to the list of error e. We omit errors beyond the limit. Returns 0, or -1 if out of
+ * memory.
+ */
 static int add(const struct cw_snapshot *snap, struct errors *all, const struct error *e,
 	       uint32_t rank)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors that NCCL itself reported, with their ranks and NCCL's own text. We use the asynchronous
- * error of a communicator, which is known if the program polls for it, as watchdogs do. Otherwise
- * we use its last failed call.
+ * Errors that NCCL itself reported, with their ranks and NCCL's own text. We know the asynchronous
+ * error of a communicator if the program polls for it, as watchdogs do. Otherwise we use the result
+ * of the last failed call on the communicator.
  */
 #pragma once
 
@@ -11,10 +11,15 @@
 #include "model/nccl_result.h"
 #include "model/snapshot.h"
 
-/* We list at most this many different errors. Of thousands of ranks, most have the same error. */
+/*
+ * We list at most this many different errors. Even of thousands of ranks, most have the same error.
+ */
 #define CW_NCCL_ERRORS_MAX 16u
 
-/* New reference: an array, empty if NCCL reported no error; NULL = out of memory. */
+/*
+ * Returns an array of the errors in the snapshot. It is empty if NCCL reported none. New reference;
+ * NULL = out of memory.
+ */
 json_t *cw_nccl_errors_doc(const struct cw_snapshot *snap);
 
 /*

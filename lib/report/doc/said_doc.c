@@ -12,7 +12,10 @@
 #include "report/json_util.h"
 #include "say/english.h"
 
-/* A document is untrusted: deeper clauses, and sets of more ranks, are none of ours. */
+/*
+ * Limits on an untrusted document. Our own documents have neither deeper clauses nor larger sets of
+ * ranks.
+ */
 #define MAX_DEPTH 8u
 #define MAX_RANKS 1048576u
 #define MAX_SAID 256u
@@ -106,7 +109,10 @@ static json_t *duration_doc(const struct cw_arg *arg)
 	return cw_json_finish(doc, bad);
 }
 
-/* The keys are those of the documents' other parts, so that --anonymise knows which are names. */
+/*
+ * An argument uses the same keys as the other parts of the document, so --anonymise recognises
+ * names.
+ */
 static json_t *arg_doc(const struct cw_arg *arg)
 {
 	switch (arg->kind) {
@@ -182,7 +188,10 @@ int cw_said_set(json_t *object, const char *key, const struct cw_clause *clause,
 	(void)cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text));
 	(void)snprintf(said_key, sizeof(said_key), "%s" CW_SAID_SUFFIX, key);
 	string = cw_json_text(text);
-	/* Both or none: replacing a value of an object takes no memory. */
+	/*
+	 * We set both keys or neither. Replacing a value that the object already has takes no
+	 * memory.
+	 */
 	if (!said || !string) {
 		json_decref(said);
 		json_decref(string);
@@ -243,14 +252,17 @@ static int read_ranks(const json_t *doc, struct cw_arena *arena, struct cw_arg *
 	labels = cw_arena_new_array(arena, int32_t, (size_t)n ? (size_t)n : 1);
 	if (!labels)
 		return -ENOMEM;
-	/* The set leaves out ranks without number and names a rank once. */
+	/*
+	 * The text of a set omits ranks without a number and names each rank once, so it may be
+	 * shorter than n.
+	 */
 	for (size_t i = 0; i < (size_t)n; i++)
 		labels[i] = i < n_parsed ? parsed[i] : -1;
 	arg->ranks.labels = labels;
 	return 0;
 }
 
-/* -1 = no number of an op's kind under this key */
+/* Returns the op's kind under this key; -1 = the name is unknown. */
 static int read_kind(const json_t *doc, const char *key)
 {
 	const char *name = json_string_value(json_object_get(doc, key));
@@ -272,7 +284,7 @@ static int read_call(const json_t *doc, struct cw_arg *arg)
 	return 0;
 }
 
-#define UNKNOWN_NUMBER 254 /* no type or operator has it */
+#define UNKNOWN_NUMBER 254 /* no type or operator has this number */
 
 static int32_t read_dtype(const json_t *doc)
 {
@@ -395,7 +407,7 @@ static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_claus
 	}
 }
 
-#define ARGS_MAX 9u /* as many as a template can name */
+#define ARGS_MAX 9u /* a template can name no more */
 
 static int read_said(const json_t *doc, unsigned depth, struct cw_clause *clause)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sayings (model/saying.h) as JSON. A document has a text under a key such as "summary" and the
- * sayings that it was made from under "summary_said": a list of {"saying": NAME, "args": [...]}.
- * docs/schemas.md has the form of each argument. Readers need no table, because the text is beside
- * it; programs need not search the text.
+ * Sayings (model/saying.h) as JSON. A document has a text under a key such as "summary". Under
+ * "summary_said" it has the sayings that produced the text: a list of {"saying": NAME, "args":
+ * [...]}. docs/schemas.md has the form of each argument. Users read the text without a table of
+ * sayings. Programs read the sayings and need not search the text.
  *
  * Documents are untrusted. Any thread; nothing blocks.
  */
@@ -14,13 +14,13 @@
 
 #include "model/saying.h"
 
-/* A new list. NULL = out of memory. */
+/* Returns the sayings of the clause as a new list. NULL = out of memory. */
 json_t *cw_said_doc(const struct cw_clause *clause);
 
 /*
- * Reads a list into an empty clause with an arena. Returns 0; -ENOMEM; -EINVAL if it is no list of
- * sayings, or -ENOENT if this version does not know one of its sayings. The clause then stays
- * empty, and the caller keeps the text.
+ * Reads a list of sayings into an empty clause, which must have an arena. Returns 0 or -ENOMEM.
+ * -EINVAL: it is no list of sayings. -ENOENT: this version does not know one of the sayings. After
+ * an error the clause stays empty, and the caller keeps the text.
  */
 int cw_said_read(const json_t *list, struct cw_clause *clause);
 

@@ -48,7 +48,7 @@ json_t *cw_slow_doc(const struct cw_snapshot *snap, const struct cw_slow_list *l
 
 #define WHERE_BYTES 128
 
-/* " (node-a, pid 812)", or the parts that the recordings contain. */
+/* Writes " (node-a, pid 812)". Recordings may lack one of these parts or both. */
 static const char *where_of(const struct cw_snapshot *snap, uint32_t rank, char buf[WHERE_BYTES])
 {
 	const char *host = host_of(snap, rank);

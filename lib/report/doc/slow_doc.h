@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Late ranks, as documents and as sentences (docs/schemas.md, collwatch.healthy/1). */
+/* Documents and sentences about late ranks (docs/schemas.md, collwatch.healthy/1). */
 #pragma once
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table per struct drives both directions (report/fields.h). The writer omits a field whose
- * value is 0. The snapshot's own bits (CW_KNOWN_*) say which values are *unknown*; the document
- * does not.
+ * value is 0. The snapshot's own bits (CW_KNOWN_*) distinguish an unknown value from 0; the
+ * document does not.
  *
  * The reader checks every index against the part that it has already read. It limits the memory
  * that a document can claim by the document's own size (MEMBERS_PER_DESCRIBED).
@@ -23,7 +23,8 @@
 
 /*
  * A comm of nranks allocates nranks members, even if the document describes fewer. A leader that
- * sees less than half of a job gives no verdict, so 64 places per described member is ample.
+ * sees less than half of a job gives no verdict. So an allocation of 64 members per described one
+ * is ample.
  */
 #define MEMBERS_FREE 65536u
 #define MEMBERS_PER_DESCRIBED 64u
@@ -106,7 +107,7 @@ json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_ran
 	json_t *doc = cw_fields_write(member_fields, m);
 	int bad = 0;
 
-	/* rank 0 is an index like any other: we always write it */
+	/* we always write the rank, because index 0 is a rank too */
 	bad |= json_object_set_new(doc, "rank", json_integer(m->rank));
 	bad |= json_object_set_new(doc, "comm_rank", json_integer(comm_rank));
 	bad |= json_object_set_new(doc, "checkpoints",
@@ -355,8 +356,9 @@ static int read_rank(struct cw_snapshot *snap, const json_t *doc, struct cw_err 
 }
 
 /*
- * Adds the stacks to the snapshot and requires that each keeps its number. If a text occurs twice,
- * it would not, so the document is refused. Our own documents contain no text twice.
+ * Adds the stacks to the snapshot and requires that each keeps its number. A text that occurs twice
+ * would shift the numbers after it, so we refuse such a document. Our own documents contain no text
+ * twice.
  */
 static int read_stacks(struct cw_snapshot *snap, const json_t *stacks, struct cw_err *err)
 {

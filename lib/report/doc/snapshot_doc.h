@@ -7,8 +7,14 @@
 #include "common/err.h"
 #include "model/snapshot.h"
 
-/* New reference; NULL = out of memory. 64-bit ids are strings "0x…". */
+/*
+ * Converts the snapshot to JSON. 64-bit ids become strings "0x…". New reference; NULL = out of
+ * memory.
+ */
 json_t *cw_snapshot_doc(const struct cw_snapshot *snap);
 
-/* The input is untrusted. Returns 0, -ENOMEM, -E2BIG, or -EBADMSG with the field in err. */
+/*
+ * Converts an untrusted document to a snapshot. Returns 0, -ENOMEM, -E2BIG, or -EBADMSG with the
+ * field in err.
+ */
 int cw_snapshot_from_doc(const json_t *doc, struct cw_snapshot **ret, struct cw_err *err);

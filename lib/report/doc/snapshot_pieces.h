@@ -11,8 +11,8 @@
 #include "model/snapshot.h"
 
 /*
- * Returns all parts except "ranks" and "comms". n_comms: the number of comms that are kept. If some
- * are omitted, a note says so.
+ * Returns all parts of the document except "ranks" and "comms". n_comms: the number of comms that
+ * we write. If it is less than the snapshot has, a note says so.
  */
 json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms);
 json_t *cw_snapshot_doc_rank(const struct cw_snap_rank *rank);

@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "report/doc/snapshot_pieces.h"
 
-/* The same flags as in report/bundle.c, but without line breaks. */
+/* These flags equal those of report/bundle.c, but without line breaks. */
 #define PIECE_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
 enum stage { STAGE_HEAD, STAGE_RANKS, STAGE_COMMS, STAGE_MEMBERS, STAGE_COMPLETE };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a snapshot as the text of a collwatch.snapshot/1, a few pieces at a time. A tree of JSON
- * values takes 7 KiB for each membership, and the text takes a tenth of that. A leader's loop must
- * not block until all 16,384 memberships are written.
+ * values would take 7 KiB for each membership of a rank in a communicator; the text takes a tenth
+ * of that. A job may have 16,384 memberships. Writing them in one step would block the leader's
+ * loop.
  *
  *	t = cw_snapshot_text_new(snap, is_in);
  *	while ((r = cw_snapshot_text_step(t, snap, 4096)) == 0)
@@ -20,8 +21,9 @@
 struct cw_snapshot_text;
 
 /*
- * is_in: per communicator, whether to write it (copied); NULL = write all. The notes mention
- * omitted communicators. Returns NULL if out of memory.
+ * Begins to write a snapshot. is_in: one flag per communicator, true = write it; NULL = write all.
+ * We copy the flags. The notes of the document state the number of omitted communicators. Returns
+ * NULL if out of memory.
  */
 struct cw_snapshot_text *cw_snapshot_text_new(const struct cw_snapshot *snap, const bool *is_in);
 /* Accepts NULL and returns NULL. */

@@ -124,8 +124,8 @@ static void all_entries_fini(struct all_entries *all)
 }
 
 /*
- * Adds a rank to the setting, at most n_ranks in all. Omits settings beyond the limit. Returns 0,
- * or -1 if out of memory.
+ * Adds a rank to the setting's list, which has room for n_ranks. We omit settings beyond the limit.
+ * Returns 0, or -1 if out of memory.
  */
 static int add(struct all_entries *all, const char *setting, int32_t rank, size_t n_ranks)
 {

@@ -11,7 +11,8 @@
 #define MAX_RANKS_SHOWN 60
 
 /*
- * True for characters that a page must not contain, including code points that are no characters.
+ * True for characters that a page must not contain: control characters and code points that stand
+ * for no character.
  */
 static bool is_unfit(uint32_t c)
 {
@@ -43,7 +44,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* is_list: a line may break after the commas between numbers. */
+/*
+ * Writes at most max characters of the text. is_list: allow a line break after each comma between
+ * numbers.
+ */
 static void put(FILE *out, const char *text, size_t max, bool is_list)
 {
 	char before = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes untrusted text into a page. A bundle may come from anywhere, and an engineer on call opens
- * the page. So every string except constants and numbers passes through html_put(). The page is
- * also well-formed XML, which lets tests check it.
+ * Writes untrusted text into an HTML page. A bundle may come from anywhere, and an engineer on call
+ * opens its page. So every string except constants and numbers passes through html_put(). The page
+ * is also well-formed XML, and tests check that.
  */
 #pragma once
 
@@ -11,38 +11,42 @@
 #include <stdio.h>
 
 /*
- * Writes value as plain text, for element content and quoted attributes alike. It escapes mark-up
- * and replaces line breaks by blanks. Control characters, characters that change the text
- * direction, and bytes that are not UTF-8 become U+FFFD.
+ * Writes text for element content and quoted attributes alike. It escapes mark-up and replaces line
+ * breaks by blanks. These become U+FFFD: control characters, characters that change the text
+ * direction, and bytes that are not UTF-8.
  */
 void html_put(FILE *out, const char *text);
 
 /*
- * Like html_put(), but cuts the text after max characters and appends an ellipsis. For drawings,
- * where room is fixed.
+ * Writes at most max characters of the text like html_put(), and an ellipsis if it is longer. Used
+ * in drawings, where boxes have a fixed size.
  */
 void html_put_short(FILE *out, const char *text, size_t max);
 
 /*
- * Like html_put(), for element content with long lists of numbers. Lines may break after a comma,
- * but never inside a number.
+ * Writes element content that contains long lists of numbers, like html_put(). Lines may break
+ * after a comma, but never inside a number.
  */
 void html_put_sentence(FILE *out, const char *text);
 
 /*
- * html_section() writes "<h2 id="id">Title</h2>" at the start of a section, html_section_end() its
- * end. Pass only constants.
+ * html_section() writes "<h2 id="id">Title</h2>" at the start of a section; html_section_end()
+ * writes the end. Both arguments must be constants, because we do not escape them.
  */
 void html_section(FILE *out, const char *id, const char *title);
 void html_section_end(FILE *out);
 
-/* Writes a set of ranks; a long one is folded. */
+/* Writes a set of ranks. A long set is folded: one click opens it. */
 void html_put_ranks(FILE *out, const char *ranks);
 
 /* Writes one "<li>" for each string of the list. */
 void html_put_sentences(FILE *out, const json_t *list);
-/* Writes a section with the list, or nothing if the list is empty. Id and title are constants. */
+/*
+ * Writes a section with the list, or nothing if the list is empty. id and title must be constants.
+ */
 void html_put_list(FILE *out, const char *id, const char *title, const json_t *list);
 
-/* Writes a term and its value, or nothing if the value is "". The term is a constant. */
+/*
+ * Writes a term and its value, or nothing if the value is "". `what`, the term, must be a constant.
+ */
 void html_put_fact(FILE *out, const char *what, const char *value);

@@ -23,7 +23,10 @@ static void put_value(FILE *out, const json_t *v)
 		fputs("–", out);
 }
 
-/* Writes one property of both runs, or nothing if neither run has it. what is a constant. */
+/*
+ * Writes a table row with one property of both runs, or nothing if neither run has it. `what` is a
+ * constant.
+ */
 static void put_row(FILE *out, const char *what, const json_t *a, const json_t *b)
 {
 	bool is_other = !json_equal(a ? a : json_null(), b ? b : json_null());

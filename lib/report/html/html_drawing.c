@@ -11,9 +11,11 @@
 #include "model/rankset.h"
 #include "report/json_util.h"
 
-/* We search for at most this many culprits. */
+/* We search the snapshot for at most this many culprits of the document. */
 #define MAX_CULPRITS 4096u
-/* The room for a list of ranks in a drawing, and how much of it ",…" takes. */
+/*
+ * Bytes for a list of ranks in a drawing. CUT_BYTES of them are for the ",…" of a list that we cut.
+ */
 #define LIST_BYTES 27
 #define CUT_BYTES 4
 
@@ -48,8 +50,8 @@ static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *
 }
 
 /*
- * Returns when the job last made progress: the time in the document or, without it, the start of
- * the oldest wait.
+ * Returns the time of the job's last progress. The document states it; otherwise we use the start
+ * of the oldest wait.
  */
 static int64_t find_since(const struct drawing *d)
 {
@@ -66,7 +68,8 @@ static int64_t find_since(const struct drawing *d)
 		if (gate > 0 && gate < d->snap->now_ns && (!since || gate < since))
 			since = gate;
 	}
-	return since ? since : d->snap->now_ns / 2; /* hostile values: this never overflows */
+	/* the division prevents an overflow later, whatever time a hostile snapshot has */
+	return since ? since : d->snap->now_ns / 2;
 }
 
 int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret)
@@ -98,7 +101,7 @@ char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char
 		for (uint32_t i = 0; i < set->n_ranks; i++)
 			labels[i] = d->snap->ranks[set->ranks[i]].rank;
 	list = labels ? cw_rankset_format_alloc(labels, set->n_ranks) : NULL;
-	/* If memory or rank numbers are missing, we still give the number of processes. */
+	/* Without memory or rank numbers we cannot list the ranks, so we give their number. */
 	if (!list || !*list) {
 		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
 			       set->n_ranks == 1 ? "" : "es");

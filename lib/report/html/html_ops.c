@@ -16,7 +16,7 @@
 #include "report/html/html_page.h"
 #include "report/json_util.h"
 
-/* The same limit as in a daemon's document (daemon/control/ops_doc.h). */
+/* This limit equals that of a daemon's document (daemon/control/ops_doc.h). */
 #define MAX_ROWS 400u
 #define MAX_LATE 8u
 #define PICTURE_WIDTH 160.0

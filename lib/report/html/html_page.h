@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The beginning and end of all pages: the policy that forbids the browser to run or fetch anything,
- * and the style sheet. The caller writes the title, as text, between begin and body.
+ * The beginning and end of all pages. The beginning has the style sheet and the policy that forbids
+ * the browser to run or fetch anything. The caller writes the title, as text, between begin and
+ * body.
  */
 #pragma once
 

@@ -9,7 +9,7 @@
 #include "report/json_util.h"
 #include "report/process_doc.h"
 
-/* A leader writes no more rows than this, but a bundle is untrusted. */
+/* A leader writes at most this many rows. We check the limit, because a bundle is untrusted. */
 #define MAX_ROWS 64u
 
 static void put_headline(FILE *out, const json_t *e)

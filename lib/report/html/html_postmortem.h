@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The post-mortem of a job as part of a page. It has the contents of the text
- * report (report/text/render_postmortem.h).
+ * Writes the post-mortem of a job into a page. The contents equal those of the text report
+ * (report/text/render_postmortem.h).
  */
 #pragma once
 
@@ -10,8 +10,7 @@
 #include <stdio.h>
 
 /*
- * Writes the sections of postmortem, a collwatch.postmortem/1, which is as hostile as the rest of a
- * bundle. is_alone: no incident precedes them, so they begin with the facts that an incident would
- * show at the top.
+ * Writes the sections of postmortem, a collwatch.postmortem/1, which is untrusted. is_alone: the
+ * page shows no incident. The sections then begin with the facts that an incident has at its top.
  */
 void html_put_postmortem(FILE *out, const json_t *postmortem, bool is_alone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page shows the frames that users look for and folds all others into <details>: one click
- * opens them, without a script.
+ * The page shows the frames that users look for. It folds all others into <details>, which one
+ * click opens without a script.
  */
 #include "report/html/html_stacks.h"
 
@@ -15,7 +15,10 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* A page with more than this is useless, and only a hostile document asks for it. */
+/*
+ * Limits on the parts of a page. A larger page is useless, and only a hostile document asks for
+ * one.
+ */
 #define MAX_FRAMES 256u
 #define MAX_THREADS 64u
 #define MAX_NODES 400u
@@ -55,8 +58,8 @@ static void put_frame(FILE *out, const json_t *frame, const char *name_key, bool
 }
 
 /*
- * Writes either the folded or the other frames as one table, as want_folded says. Returns
- * their number.
+ * Writes the folded frames (want_folded) or the other ones as one table. Returns the number of
+ * frames.
  */
 static size_t put_frames(FILE *out, const json_t *frames, const char *name_key,
 			 bool (*is_folded)(const json_t *), bool want_folded)
@@ -65,7 +68,7 @@ static size_t put_frames(FILE *out, const json_t *frames, const char *name_key,
 	size_t i, n = 0;
 
 	json_array_foreach (frames, i, frame) {
-		/* The process waits in its innermost frame: we never fold it. */
+		/* We never fold the innermost frame, because the process waits in it. */
 		bool folded = i > 0 && is_folded(frame);
 
 		if (i == MAX_FRAMES)
@@ -96,7 +99,7 @@ static void put_stack(FILE *out, const json_t *frames, const char *name_key,
 	fputs("</table></details>\n", out);
 }
 
-/* True if the part of the evidence is present. Otherwise writes the reason why it is missing. */
+/* True if the evidence contains the part. Otherwise writes the reason why the part is missing. */
 static bool part_is_there(FILE *out, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", ""), *reason;
@@ -140,7 +143,7 @@ static void put_python(FILE *out, const json_t *evidence)
 	fputs("</details>\n", out);
 }
 
-/* "thread 812 python3, state S, in read(), waits in pipe_read" */
+/* Writes the title of a thread: "thread 812 python3, state S, in read(), waits in pipe_read". */
 static void put_thread_title(FILE *out, const json_t *evidence, const json_t *thread)
 {
 	json_int_t tid = cw_json_int(thread, "tid", 0);
@@ -230,8 +233,8 @@ void html_put_evidence(FILE *out, const json_t *evidence)
 /* ---- all ranks ---- */
 
 /*
- * Returns the only child of the node if all its stacks continue there. NULL if they branch or end
- * at the node.
+ * Returns the only child of the node if all of the node's stacks continue there. NULL: the stacks
+ * branch here, or some end here.
  */
 static const json_t *only_call(const json_t *node)
 {
@@ -364,7 +367,7 @@ int html_put_stack_tree(FILE *out, const json_t *stacks)
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return 0;
 	put_not_collected(out, stacks);
-	/* Users look for their own lines first. */
+	/* Python trees come first, because users look for their own lines. */
 	for (int python = 1; python >= 0; python--)
 		json_array_foreach (trees, i, tree)
 			if (i < MAX_THREADS && is_python_tree(tree) == python &&

@@ -43,9 +43,9 @@ struct row {
 	uint32_t rank; /* the rank that the row shows */
 	struct mark *marks;
 	uint32_t n_marks, n_lanes, lane_family[MAX_LANES];
-	int64_t last_ns; /* when its last call returned */
-	int64_t end_ns;  /* time of its last known state */
-	bool is_lost;    /* its node has stopped reporting */
+	int64_t last_ns; /* when the rank's last call returned */
+	int64_t end_ns;  /* time of the rank's last known state */
+	bool is_lost;    /* the rank's node has stopped reporting */
 	double y, height;
 };
 
@@ -61,8 +61,8 @@ struct chart {
 /* ---- selection of ranks and calls ---- */
 
 /*
- * Returns the number of calls per rank that the snapshot contains. The caller frees it. NULL = out
- * of memory.
+ * Returns an array with the number of calls of each rank in the snapshot. The caller releases it
+ * with free(). NULL = out of memory.
  */
 static uint32_t *count_ops(const struct cw_snapshot *snap)
 {
@@ -79,7 +79,7 @@ static uint32_t *count_ops(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* Chooses the rank of the set with the most known calls. */
+/* Returns the rank of the set with the most calls in the snapshot. */
 static uint32_t choose_rank(const struct rank_set *set, const uint32_t *n_ops)
 {
 	uint32_t best = set->ranks[0];
@@ -100,8 +100,8 @@ static void add_mark(struct row *row, const struct cw_op *op, uint32_t family, b
 }
 
 /*
- * Adds the member's newest ops, as many as there is room for. A member without a window has at
- * most two.
+ * Adds the member's newest ops, at most `room` of them. A member without a window (a list of recent
+ * ops) has at most two.
  */
 static void add_member(struct row *row, const struct cw_snap_member *m, uint32_t family,
 		       uint32_t room)
@@ -152,8 +152,8 @@ static void finish_row(struct row *row)
 }
 
 /*
- * Collects the marks of all rows in one pass over all members, because there are few rows but may
- * be many comms.
+ * Collects the marks of all rows. One pass over all members suffices, because rows are few but
+ * comms may be many.
  */
 static int collect_marks(struct chart *c)
 {
@@ -215,7 +215,8 @@ static int choose_rows(struct chart *c)
 /* ---- axes ---- */
 
 /*
- * Lets the axis begin early enough before the hang to show OPS_IN_FOCUS calls of the busiest rank.
+ * Moves the start of the axis so far before the hang that OPS_IN_FOCUS calls of the busiest rank
+ * fit.
  */
 static void find_start(struct chart *c)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The waits between ranks, in layers: the culprits are at the bottom, the ranks that wait for them
- * above, and so on. A box is a set of ranks. Each arrow leads one layer down. A culprit that waits
- * too (in a circle) has an arrow back to the culprit it waits for. More arrows would be unreadable.
+ * Draws the waits between ranks in layers. The culprits are at the bottom, the ranks that wait for
+ * them above, and so on. A box is a set of ranks, and each arrow leads one layer down. If culprits
+ * wait for each other in a circle, an arrow leads back to the awaited culprit. More arrows would be
+ * unreadable.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -25,7 +26,7 @@
 
 struct box {
 	const struct rank_set *set; /* NULL = the end of the chain is not a rank */
-	uint32_t index;             /* index of the set */
+	uint32_t index;             /* index of the set in rank_sets.sets */
 	uint32_t layer;
 	int x, y;
 };
@@ -35,8 +36,8 @@ struct picture {
 	struct box boxes[(MAX_LAYERS + 1) * MAX_COLUMNS];
 	uint32_t n_boxes;
 	uint32_t n_layers;                /* layers of sets */
-	uint32_t columns[MAX_LAYERS + 1]; /* boxes in the layer */
-	uint32_t omitted_ranks, omitted;  /* waiting ranks and sets without a box */
+	uint32_t columns[MAX_LAYERS + 1]; /* number of boxes in each layer */
+	uint32_t omitted_ranks, omitted;  /* numbers of waiting ranks and sets without a box */
 	bool has_end;
 	int width;
 };
@@ -49,7 +50,7 @@ static bool ends_in_ranks(const struct drawing *d)
 	return false;
 }
 
-/* Chooses the boxes of the picture. The sets are already sorted by layer. */
+/* Chooses the sets that get a box. The sets are already sorted by layer. */
 static void choose_boxes(struct picture *p)
 {
 	const struct rank_sets *sets = &p->d->sets;
@@ -97,11 +98,14 @@ static void place_boxes(struct picture *p)
 
 /* ---- words ---- */
 
-/* "in all_reduce #31 on tp" */
+/* Writes the call that a set waits in: "in all_reduce #31 on tp". */
 static void put_call(FILE *out, const struct drawing *d, const struct gate *g)
 {
 	const struct comm_family *f = &d->sets.comms.families[d->sets.comms.of[g->comm]];
-	/* If the records have lost the call, only its number is known. */
+	/*
+	 * The kind is CW_OP_NONE if the records have lost the call. Then we know only the call's
+	 * number.
+	 */
 	const char *kind = g->op_kind == CW_OP_NONE ? "collective" : cw_op_kind_name(g->op_kind);
 	char text[160];
 
@@ -210,8 +214,8 @@ static void put_arrow_down(FILE *out, const struct box *from, const struct box *
 }
 
 /*
- * Draws an arrow back past the side of the boxes. Within one layer, the arrow leads from box
- * to box.
+ * Draws an arrow upwards, past the side of the boxes. Within one layer, the arrow goes from box to
+ * box.
  */
 static void put_arrow_back(FILE *out, const struct picture *p, const struct box *from,
 			   const struct box *to)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page has the contents of the text report, in the order of urgency: first the sentence,
- * the culprit and the advice, then the reasons. It uses the same words and adds pictures and
- * all frames.
+ * The page has the contents of the text report, in the order of urgency: first the summary, the
+ * culprit and the advice, then the reasons. It has the words of the text report, and adds pictures
+ * and all frames.
  *
- * The bundle is hostile input that a browser shows. Every string goes through html_put(), and there
- * is no script at all. Should a string ever slip through, the policy in the head still forbids the
- * browser to run or fetch anything.
+ * A browser shows the bundle, which is hostile input. Every string goes through html_put(), and
+ * there is no script at all. If a string were written without html_put(), the policy in the page's
+ * head would still forbid the browser to run or fetch anything.
  */
 #include "report/html/render_html.h"
 
@@ -92,7 +92,7 @@ static void put_process(FILE *out, const json_t *who)
 	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* Writes several culprits as one entry, so that facts they share appear once. */
+/* Writes n culprits as one entry, because they share host and reason. */
 static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -235,7 +235,9 @@ static void put_waits(FILE *out, const json_t *incident, const struct drawing *d
 	const json_t *chain = json_object_get(incident, "chain");
 	bool is_cycle = json_array_size(cycle) > 0;
 
-	/* If calls differ and block no rank, there is no picture either. */
+	/*
+	 * If calls differ but block no rank, the incident has neither waits nor a picture of them.
+	 */
 	if (!is_cycle && !json_array_size(chain))
 		return;
 	html_section(out, "waits", is_cycle ? "Circle of waits" : "Chain of waits");
@@ -255,7 +257,7 @@ static void put_timeline(FILE *out, const struct drawing *d)
 	html_section_end(out);
 }
 
-/* Writes a line for each waiting rank that we inspected. Its stacks open on demand. */
+/* Writes one line for each waiting rank that we inspected. A click opens its stacks. */
 static void put_witnesses(FILE *out, const struct cw_bundle *b)
 {
 	const json_t *evidence;

@@ -7,8 +7,8 @@
 #include "report/bundle.h"
 
 /*
- * Returns 0 or -errno: that of the stream, -ENOMEM, or -EBADMSG if required fields are missing.
- * Required are fields of the incident or, in a bundle without one, of the post-mortem. If the
- * snapshot is unreadable, the page has no pictures and says so.
+ * Returns 0 or -errno: the error of the stream, -ENOMEM, or -EBADMSG if required fields are
+ * missing. The incident has required fields; in a bundle without an incident, the post-mortem has
+ * them. If the snapshot is unreadable, the page has no pictures and says so.
  */
 int cw_render_html(FILE *out, const struct cw_bundle *bundle);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removing a frame may make siblings of cousins: two branches that differ only in a C library frame
- * become one. So we build the tree anew and join the sets of ranks.
+ * The removal of a frame may make siblings of cousins. For example, two branches that differ only
+ * in a C library frame become one. So we build the tree anew and join the sets of ranks.
  *
- * "0-1048575" is short in a file and long in memory, and we compare each frame with its siblings. A
- * malicious tree could take gigabytes of memory, or hours. So we count the work, and return such a
- * tree unchanged.
+ * A set such as "0-1048575" is short in a file and long in memory. We also compare each frame with
+ * its siblings. So a malicious tree could take gigabytes of memory, or hours. We count the work and
+ * return such a tree unchanged.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,15 @@
 #include "report/stacks/stack_nodes.h"
 #include "report/stacks/stack_tree.h"
 
-/* The same limit as for a snapshot. */
+/* The limit on the ranks of a snapshot applies here too. */
 #define MAX_RANKS (1u << 20)
 /*
- * Units of work: one for each rank that we read and each comparison of a frame with a sibling. Our
- * own trees, at their largest number of siblings, take half of it. It allows 128 MiB at most.
+ * Limit on the work. Each rank that we read costs one unit. COMPARED comparisons of a frame with a
+ * sibling cost another. Our own trees, at their largest number of siblings, take half of the limit.
+ * It allows 128 MiB at most.
  */
 #define MAX_WORK (1u << 24)
-/* This many comparisons cost as much as reading and noting one rank. */
+/* This many comparisons take as long as reading and storing one rank. */
 #define COMPARED 16u
 
 struct fold {
@@ -64,7 +65,7 @@ static uint32_t number(const json_t *node, const char *key)
 	return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
 }
 
-/* Removes from s the members of other; both are ascending. */
+/* Removes the members of `other` from s. Both are ascending. */
 static void subtract(struct set *s, const struct set *other)
 {
 	size_t kept = 0, at = 0;

@@ -25,8 +25,8 @@ int cw_stack_ranks_add(struct cw_stack_ranks *r, int32_t rank)
 	}
 	r->n_all++;
 	/*
-	 * Threads of one process are adjacent, so a comparison with the last rank
-	 * avoids duplicates.
+	 * Threads of one process follow each other, so a comparison with the last rank finds
+	 * duplicates.
 	 */
 	if (rank >= 0 && (r->n == 0 || r->list[r->n - 1] != rank))
 		r->list[r->n++] = rank;

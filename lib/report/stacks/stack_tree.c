@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each stack of a rank's evidence leads down the tree of its kind and thread, outermost frame
- * first. We create missing nodes and note the rank in each node on the way. We count the stacks
- * that exceed a limit. A rank without a readable stack goes to the list of omitted ranks, with
- * the reason.
+ * Each stack of a rank's evidence is a path in the tree of its kind and thread, outermost frame
+ * first. We create missing nodes and add the rank to each node of the path. We count the stacks
+ * that exceed a limit. A rank without a readable stack goes to the list of omitted ranks, with the
+ * reason.
  */
 #include "report/stacks/stack_tree.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX_REASONS 16u
 
-/* Ranks omitted for one reason. */
+/* Ranks that we omit for the same reason. */
 struct not_collected {
 	char *why;
 	struct cw_stack_ranks ranks;
@@ -26,7 +26,7 @@ struct not_collected {
 struct tree {
 	const char *kind; /* "python", "native"; static */
 	char *thread;
-	struct cw_stack_node root; /* its own frame is empty */
+	struct cw_stack_node root; /* the root's own frame is empty */
 };
 
 struct cw_stack_tree {
@@ -88,7 +88,7 @@ static int find_tree(struct cw_stack_tree *t, const char *kind, const char *thre
 	return 0;
 }
 
-/* frames: innermost first, as in evidence. */
+/* Adds one stack to its tree. frames: innermost first, as in evidence. */
 static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thread, int32_t rank,
 		     const json_t *frames)
 {
@@ -106,7 +106,7 @@ static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thre
 	}
 	node = &tree->root;
 	r = cw_stack_node_enter(node, rank);
-	/* cut the outermost frames: the thread waits in the inner ones */
+	/* we cut the outermost frames, because the thread waits in the inner ones */
 	if (n > CW_STACK_TREE_MAX_FRAMES) {
 		t->cut++;
 		n = CW_STACK_TREE_MAX_FRAMES;
@@ -132,8 +132,8 @@ static int add_stack(struct cw_stack_tree *t, const char *kind, const char *thre
 }
 
 /*
- * A rank whose Python stack we could not read gets a line with the reason in place of its frames. A
- * program without an interpreter gets none.
+ * If we could not read a rank's Python stack, adds a node with the reason in place of the frames. A
+ * program without an interpreter gets no such node.
  */
 static int add_python_reason(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 			     unsigned *stacks)
@@ -198,8 +198,8 @@ static int add_native(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 }
 
 /*
- * We do not unwind a main thread in uninterruptible sleep, so it has no frames of its own. We add a
- * frame for its sleep and its place in the kernel instead.
+ * Adds a frame for the uninterruptible sleep of a main thread and its place in the kernel. We do
+ * not unwind such a thread, so it has no other frames.
  */
 static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
@@ -226,7 +226,7 @@ static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	return r;
 }
 
-/* Returns the reason of the first part of the evidence that has no data. */
+/* Returns the reason that the first part without data states in the evidence. */
 static const char *why_nothing(const json_t *evidence)
 {
 	static const char *const parts[] = { "native", "python", "proc" };
@@ -266,7 +266,10 @@ int cw_stack_tree_not_collected(struct cw_stack_tree *t, int32_t rank, const cha
 	for (i = 0; i < t->n_not_collected; i++)
 		if (strcmp(l[i].why, why) == 0)
 			break;
-	if (i == MAX_REASONS) /* full: a reason matters less than the rank */
+	/*
+	 * the table of reasons is full: add the rank under the last reason, so that it is not lost
+	 */
+	if (i == MAX_REASONS)
 		i--;
 	if (i == t->n_not_collected) {
 		l[i].why = strdup(why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sentence comes first, then the first failure and its reason, then the awaited call, then the
- * ends of the other ranks and the open calls. Every field may be missing or of another type. Then
- * we omit its line.
+ * The report begins with the summary. Then come the first failure and its reason, the awaited call,
+ * the ends of the other ranks, and the open calls. We omit the line of a field that is missing or
+ * has another type.
  */
 #include "report/text/render_postmortem.h"
 
@@ -49,7 +49,7 @@ static void put_headline(const struct cw_text *t, const json_t *e)
 	fputs("  Nobody was alerted of it before it ended.\n", t->out);
 }
 
-/* True if the watchdog saw all ranks. Ranks that it did not see may have failed as well. */
+/* True if collwatch saw all ranks. A rank that it did not see may have failed as well. */
 static bool is_all_seen(const json_t *e)
 {
 	const json_t *coverage = json_object_get(e, "coverage");

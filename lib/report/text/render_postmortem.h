@@ -7,5 +7,5 @@
 
 struct cw_text;
 
-/* Prints postmortem, a collwatch.postmortem/1. is_alone: no incident precedes it. */
+/* Prints postmortem, a collwatch.postmortem/1. is_alone: the report shows no incident before it. */
 void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, bool is_alone);

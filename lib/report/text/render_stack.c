@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Users look for *their* line, so Python frames come first, innermost first. Native stacks contain
- * dozens of frames that only say "here runs an interpreter" or "here a thread began". We fold these
- * into one line, but never the innermost frame, because the thread waits in it.
+ * Users look for *their* line, so Python frames come first, the innermost at the top. Native stacks
+ * contain dozens of frames that only show an interpreter or the start of a thread. We fold these
+ * into one line. We never fold the innermost frame, because the thread waits in it.
  */
 #include "report/text/render_stack.h"
 
@@ -14,7 +14,10 @@
 #include "report/frames.h"
 #include "report/json_util.h"
 
-/* This many frames usually reach past a framework's internals. --all-frames shows the rest. */
+/*
+ * Limits on the printed frames. This many usually reach the code below a framework's internals.
+ * --all-frames shows the rest.
+ */
 #define MAX_PYTHON_FRAMES 10
 #define MAX_NATIVE_FRAMES 12
 #define INDENT 6
@@ -64,7 +67,10 @@ static void put_python_frame(const struct cw_text *t, const json_t *frame, bool 
 	fputc('\n', t->out);
 }
 
-/* We mark the user's innermost line, and show it even below many library frames. */
+/*
+ * Prints the Python frames. We mark the user's innermost line, and print it even if it is beyond
+ * the limit because of many library frames.
+ */
 static void put_python_frames(const struct cw_text *t, const json_t *frames, bool all)
 {
 	size_t own = frame_innermost_python(frames), n = json_array_size(frames);
@@ -181,7 +187,7 @@ static void put_native_thread(const struct cw_text *t, const json_t *evidence, c
 	put_native_frames(t, json_object_get(thread, "frames"), all);
 }
 
-/* True if the part of the evidence is present. Otherwise prints the reason why it is missing. */
+/* True if the evidence contains the part. Otherwise prints the reason why the part is missing. */
 static bool part_is_there(const struct cw_text *t, const json_t *part, const char *what)
 {
 	const char *status = cw_json_str(part, "status", "");
@@ -198,7 +204,10 @@ static bool part_is_there(const struct cw_text *t, const json_t *part, const cha
 	return strcmp(status, "partial") == 0;
 }
 
-/* "Python, main thread 812 python3, holds the GIL, innermost first:" */
+/*
+ * Prints a Python thread below its title: "Python, main thread 812 python3, holds the GIL,
+ * innermost first:".
+ */
 static void put_python_thread(const struct cw_text *t, const json_t *thread, const char *which,
 			      bool all)
 {

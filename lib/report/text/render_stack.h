@@ -7,5 +7,7 @@
 
 #include "report/text.h"
 
-/* Prints Python frames, then native ones, each line indented. Accepts hostile documents. */
+/*
+ * Prints the Python frames, then the native ones, each line indented. The document may be hostile.
+ */
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames that all stacks of a branch share form one line: "main (train.py:90) > step
- * (train.py:44)". The sub-branches follow below it, indented. Branches with the fewest ranks come
- * first: among 1,024 ranks, the user looks for the odd one.
+ * One line shows the frames that all stacks of a branch share: "main (train.py:90) > step
+ * (train.py:44)". Its sub-branches follow, indented. Branches with the fewest ranks come first,
+ * because the user looks for the odd one among 1,024 ranks.
  */
 #include "report/text/render_stack_tree.h"
 
@@ -20,7 +20,8 @@
 /* Line limit per tree, unless the user asks for all frames. */
 #define MAX_LINES 12u
 /*
- * How many frames we show at the start and at the end of a chain. The frames in between say less.
+ * Number of frames that we show at the start and at the end of a chain. The frames between say
+ * less.
  */
 #define CHAIN_FIRST 1u
 #define CHAIN_LAST 4u
@@ -55,7 +56,7 @@ static void put_ranks(const struct cw_text *t, enum cw_text_style style, const j
 	cw_text_put(t, style, text);
 }
 
-/* "read_sample (train_loop.py:88)", "read (libc.so.6)" */
+/* Writes a frame: "read_sample (train_loop.py:88)" or "read (libc.so.6)". */
 static void write_frame(FILE *out, const json_t *node)
 {
 	const char *file = cw_json_str(node, "file", ""), *name = cw_json_str(node, "name", "");
@@ -70,8 +71,8 @@ static void write_frame(FILE *out, const json_t *node)
 }
 
 /*
- * Returns the only child of the node if all its stacks continue there. NULL if they branch or end
- * at the node.
+ * Returns the only child of the node if all of the node's stacks continue there. NULL: the stacks
+ * branch here, or some end here.
  */
 static const json_t *only_call(const json_t *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collwatch.stacks/1 as text: the positions of all ranks, with the odd ranks first. */
+/* Prints a collwatch.stacks/1: the positions of all ranks, branches with the fewest ranks first. */
 #pragma once
 
 #include <jansson.h>
@@ -9,6 +9,7 @@
 
 /*
  * Without all_frames, prints only the main threads, a few lines each, and folds interpreter and
- * libraries. Prints nothing for NULL or another document. Accepts hostile documents.
+ * library frames. Prints nothing if stacks is NULL or another document. The document may be
+ * hostile.
  */
 void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool all_frames);

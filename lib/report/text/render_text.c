@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report for an on-call engineer at 3 a.m.: first the sentence, then the culprit and its
- * activity, then the reasons, then the advice. The output does not depend on when and where it is
- * printed, so a bundle copied elsewhere reads the same.
+ * The report for an engineer on call at 3 a.m.: first the summary, then the culprit and its
+ * activity, then the reasons, then the advice. The output does not depend on the time and place of
+ * printing, so a copied bundle reads the same elsewhere.
  */
 #include "report/text/render_text.h"
 
@@ -78,7 +78,7 @@ static void put_process(const struct cw_text *t, enum cw_text_style style, const
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
 }
 
-/* Prints "ranks 8-15 on node-b" for n culprits, so that facts they share appear once. */
+/* Prints "ranks 8-15 on node-b" for n culprits that share host and reason. */
 static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
 {
 	const json_t *first = json_array_get(culprits, from);
@@ -182,7 +182,7 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 	size_t i, n = json_array_size(waits);
 	char text[512];
 
-	/* A chain with one wait would only repeat the sides above. */
+	/* A chain with one wait would only repeat the text above. */
 	if (n < 2)
 		return;
 	cw_text_title(t, title);
@@ -312,7 +312,10 @@ static void put_coverage(const struct cw_text *t, const json_t *incident)
 	put_sentences(t, json_object_get(coverage, "notes"), "What could not be seen");
 }
 
-/* Prints one line; `since` (wall ns, -1 = unknown) gives the distance to the previous line. */
+/*
+ * Prints one line with a time. since: the time of the previous line, wall ns; -1 = unknown. If it
+ * is known, the line states the distance to it.
+ */
 static int64_t put_time(const struct cw_text *t, const char *label, const char *text, int64_t since)
 {
 	int64_t at = *text ? cw_wall_parse(text) : -1;
@@ -398,7 +401,7 @@ static void put_advice(const struct cw_text *t, const json_t *incident)
 		cw_text_wrap(t, 5, 5, advice.steps[i].text);
 		if (!*advice.steps[i].command)
 			continue;
-		/* The command gets a line of its own, however long it is, because users copy it. */
+		/* A command gets its own line, and no line break inside, because users copy it. */
 		fputs("       ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, advice.steps[i].command);
 		fputc('\n', t->out);

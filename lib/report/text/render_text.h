@@ -14,7 +14,7 @@ struct cw_render_opts {
 };
 
 /*
- * Returns 0 or -errno: that of the stream, -ENOMEM, or -EBADMSG if the incident lacks required
- * fields. After an error the output is incomplete.
+ * Prints the report. Returns 0 or -errno: the error of the stream, -ENOMEM, or -EBADMSG if the
+ * incident lacks required fields. After an error the output is incomplete.
  */
 int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts);
