@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the verbs that query a daemon: they have the options --json and --control, print the
- * answer, and explain why there is none.
+ * Code that all verbs share that query a daemon. These verbs have the options --json and --control.
+ * They print the answer or explain why there is none.
  */
 #pragma once
 
@@ -16,22 +16,25 @@ struct cw_ask_options {
 	bool json;
 };
 
-/* A child of the verb's parser. Its input, set at ARGP_KEY_INIT, is a struct cw_ask_options. */
+/*
+ * The options --json and --control, as a child of the verb's parser. The verb sets its input, a
+ * struct cw_ask_options, at ARGP_KEY_INIT.
+ */
 extern const struct argp_child cw_ask_children[];
 /*
- * For verbs with long output. The second child is the option --no-pager (cli/terminal/pager.h),
- * whose input is a bool.
+ * The options --json, --control and --no-pager, for verbs with long output. The input of --no-pager
+ * (cli/terminal/pager.h), the second child, is a bool.
  */
 extern const struct argp_child cw_ask_paged_children[];
 
 /*
- * Prints the document on standard output; main() reports a failed write. On a terminal we print
- * only ASCII and escape all other characters. The text of a stranger's bundle or dump may reverse
- * the writing direction or contain a command. Elsewhere we print the document unchanged.
+ * Prints the document on standard output; main() reports a failed write. On a terminal we escape
+ * all characters except ASCII. A bundle or dump from outside may contain text that reverses the
+ * writing direction or controls the terminal. Elsewhere we print the document unchanged.
  */
 void cw_print_json(const json_t *doc);
 /*
- * Prints on standard error why there is no answer. r: from cw_control_ask(). Returns an exit
- * status.
+ * Prints on standard error why the daemon gave no answer. r: the result of cw_control_ask().
+ * Returns an exit status.
  */
 int cw_ask_fail(int r, const struct cw_err *err);

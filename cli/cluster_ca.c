@@ -68,7 +68,7 @@ static FILE *create(const char *dir, int dir_fd, const char *name, mode_t mode)
 	return f;
 }
 
-/* Closes f. If f is NULL, the error was printed already. */
+/* Closes f. f NULL: create() failed and has printed the error. Returns 0 or -1. */
 static int finish(FILE *f, bool is_written, const char *dir, const char *name)
 {
 	if (!f)
@@ -134,8 +134,8 @@ static bool add_extension(X509 *cert, X509 *issuer, const struct extension *e)
 }
 
 /*
- * Makes a certificate. ca NULL: it signs itself. `extensions` end with nid 0. Returns NULL if it
- * failed.
+ * Makes a certificate that ca signs; ca NULL: the certificate signs itself. `extensions` end with
+ * nid 0. Returns NULL if it failed.
  */
 static X509 *make_cert(const struct cw_cluster_ca *ca, EVP_PKEY *key, const char *name, int days,
 		       const struct extension *extensions)
@@ -199,7 +199,10 @@ struct cw_cluster_ca *cw_cluster_ca_make(const char *dir, int dir_fd, int days)
 	return cw_cluster_ca_free(ca);
 }
 
-/* Returns NULL with the reason in errno. Does not wait for the other end of a FIFO. */
+/*
+ * Opens a file for reading. Returns NULL and sets errno if it failed. Does not wait for the other
+ * end of a FIFO.
+ */
 static FILE *open_file(int dir_fd, const char *name)
 {
 	_cleanup_(closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -13,9 +13,9 @@ struct cw_cluster_ca;
  * the reason.
  */
 struct cw_cluster_ca *cw_cluster_ca_make(const char *dir, int dir_fd, int days);
-/* Loads an existing authority from dir. Returns NULL like cw_cluster_ca_make(). */
+/* Loads an existing authority from dir. Returns NULL if it failed and has printed the reason. */
 struct cw_cluster_ca *cw_cluster_ca_load(const char *dir);
-/* Takes NULL; returns NULL. */
+/* Accepts NULL and returns NULL. */
 struct cw_cluster_ca *cw_cluster_ca_free(struct cw_cluster_ca *ca);
 
 /* Makes dir/NODE/peer.crt and dir/NODE/peer.key (0600) for the node. Returns 0 or -1. */

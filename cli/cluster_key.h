@@ -7,8 +7,8 @@
 #define CW_CLUSTER_KEY_TEXT (2 * CW_CLUSTER_KEY_BYTES + 2)
 
 /*
- * Makes a key. Returns 0, or -EIO if there are no random numbers. The caller wipes the key after
- * use.
+ * Makes a key. Returns 0, or -EIO if the system has no random numbers. The caller wipes the key
+ * after use.
  */
 int cw_cluster_key_make(char text[CW_CLUSTER_KEY_TEXT]);
 void cw_cluster_key_wipe(char text[CW_CLUSTER_KEY_TEXT]);

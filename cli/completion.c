@@ -14,16 +14,19 @@
 #include "cli/verb.h"
 #include "common/text.h"
 
-/* Kept short, because the user waits for completions at the keyboard. */
+/* Time-out of a query to the daemon. It is short, because the user waits at the keyboard. */
 #define TIMEOUT_MS 1000
 #define MAX_ABOUT 72
 #define MAX_WORDS 256
-/* The buffer for a word: longer than any label or host name. */
+/* Bytes of the buffer for a word, more than any label or host name has. */
 #define MAX_WORD 1024
 
 /* ---- scripts ---- */
 
-/* In a script, %n stands for the command's name, and %i for the name as an identifier. */
+/*
+ * The scripts per shell. In a script, %n stands for the command's name, and %i for the name as an
+ * identifier.
+ */
 static const struct shell {
 	const char *name;
 	const char *script;
@@ -165,9 +168,9 @@ struct typing {
 };
 
 /*
- * Returns whether we may offer the word. Labels and hosts come from jobs and from other nodes, and
- * the shell writes them to the terminal. We do not offer a word that contains control characters.
- * Without these characters, the word would name nothing.
+ * True if we may offer the word. Labels and hosts come from jobs and other nodes, and the shell
+ * writes them to the terminal. So we do not offer a word with control characters. We cannot offer
+ * it without these characters either, because no job or host has that name.
  */
 static bool is_harmless(const char *word)
 {
@@ -188,7 +191,7 @@ static void offer(const struct typing *t, const char *word, const char *about)
 
 	if (len > MAX_ABOUT)
 		for (len = MAX_ABOUT; (about[len] & 0xc0) == 0x80; len--)
-			; /* do not cut a character */
+			; /* cut at the start of a character, not inside it */
 	if (strncmp(word, t->current, strlen(t->current)) != 0 || !is_harmless(word))
 		return;
 	(void)snprintf(text, sizeof(text), "%.*s", (int)len, about ? about : "");
@@ -229,7 +232,7 @@ static void offer_incidents(const struct typing *t)
 	json_decref(doc);
 }
 
-/* Offers the jobs, each with the part of its label that users see. */
+/* Offers the jobs. We show the part of a job's label that users see. */
 static void offer_jobs(const struct typing *t)
 {
 	json_t *doc = ask(t, "status"), *one;
@@ -271,7 +274,7 @@ static void offer_times(const struct typing *t)
 
 static const struct argument {
 	const char *name;
-	const char *kind; /* kind of word that the shell completes itself */
+	const char *kind; /* the shell completes this kind of word itself; NULL = we call `offer` */
 	void (*offer)(const struct typing *t);
 } arguments[] = {
 	{ "FILE", "files", NULL },         { "SOCKET", "files", NULL },

@@ -127,8 +127,8 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 }
 
 /*
- * Makes the error for a missing daemon. If the socket is in another place, doctor needs its path,
- * too.
+ * Sets err if no daemon is running. The error suggests `doctor`, with the socket's path unless it
+ * is the default.
  */
 static int no_daemon(const char *path, int error, struct cw_err *err)
 {
@@ -154,8 +154,8 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 		return no_daemon(path, -fd, err);
 	r = send_request(fd, verb, args, deadline_ns);
 	/*
-	 * If a daemon has no room for us, it sends the reason and then hangs up. So read a reply
-	 * also after EPIPE.
+	 * A daemon without room for another connection sends the reason and hangs up. Our write
+	 * then fails with EPIPE, but we can still read the reason.
 	 */
 	if (r == 0 || r == -EPIPE)
 		r = receive_reply(fd, deadline_ns, &msg);

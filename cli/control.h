@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries the daemon over its control socket. The functions block, with a deadline. */
+/* Queries the daemon over its control socket. All queries block, with a deadline. */
 #pragma once
 
 #include <jansson.h>
@@ -16,19 +16,23 @@ const char *cw_control_path(const char *arg_path);
 
 /*
  * Sends `verb` with args (an object, borrowed; NULL = none) and waits at most timeout_ms for the
- * answer. Returns 0, or -errno with err set. On success *ret_json is a new reference to the
- * answer's document, and *ret_code is the exit status that the daemon suggests. -ECONNREFUSED and
- * -ENOENT: no daemon is running. -EREMOTEIO: the daemon answered with an error. -ENODATA: the
- * daemon has no such data. In both cases err has the daemon's text. -ETIMEDOUT, -EBADMSG.
+ * answer.
+ *
+ * Returns 0 or -errno. On success *ret_json is a new reference to the answer's document, and
+ * *ret_code is the exit status that the daemon suggests. After an error, err has the reason:
+ * -ECONNREFUSED, -ENOENT: no daemon is running. -EREMOTEIO: the daemon answered with an error, and
+ * err has its text. -ENODATA: the daemon has no such data, and err has its text. -ETIMEDOUT,
+ * -EBADMSG: no answer in time, or an unreadable one.
  */
 int cw_control_ask(const char *path, const char *verb, const json_t *args, int timeout_ms,
 		   json_t **ret_json, uint32_t *ret_code, struct cw_err *err);
 
-/* Time for a status with the answers of other nodes. */
+/* Time-out for a status that includes the answers of other nodes, in ms. */
 #define CW_CONTROL_STATUS_MS 10000
 
 /*
- * Gets the status, with each job as its leader reports it. Otherwise works like cw_control_ask().
+ * Queries the status, which has each job as its leader reports it. Parameters and result are those
+ * of cw_control_ask().
  */
 int cw_control_ask_status(const char *path, json_t **ret_json, uint32_t *ret_code,
 			  struct cw_err *err);

@@ -70,8 +70,8 @@ static void print_supported(const struct cw_command *command)
 }
 
 /*
- * Flushes the output and returns the exit status. If we could not write the result, that is no
- * success.
+ * Flushes the output and returns the exit status. A verb whose output we could not write has
+ * failed.
  */
 static int finish(const struct cw_command *command, int status)
 {
@@ -93,8 +93,8 @@ const struct cw_verb *cw_dispatch_find(const struct cw_command *command, const c
 }
 
 /*
- * Complains about an unknown verb. If the user mistyped a verb, a suggestion is enough, and we do
- * not print the list.
+ * Reports an unknown verb. We suggest a known verb that is close to it; otherwise we print the
+ * list.
  */
 static int complain(const struct cw_command *command, const char *typed)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and runs the verb of a command that has several. */
+/* Finds and runs a verb of a command. A command such as collwatch has several verbs. */
 #pragma once
 
 #include <stddef.h>
@@ -8,22 +8,23 @@ struct argp;
 
 struct cw_verb {
 	const char *name;
-	int (*run)(int argc, char **argv); /* as in cli/verb.h */
+	/* runs the verb and returns its exit status, as in cli/verb.h */
+	int (*run)(int argc, char **argv);
 	const char *summary;
-	const struct argp *argp; /* the verb's options; NULL = complete() knows them */
+	const struct argp *argp; /* the verb's options; NULL = only complete() knows them */
 	/*
-	 * For shells: returns the i-th value of the argument called `name`. NULL = there are no
-	 * more.
+	 * Returns the i-th value of the argument called `name`, for completion in a shell. NULL = i
+	 * is beyond the last value.
 	 */
 	const char *(*value)(const char *name, unsigned i);
 	/*
-	 * If set, completes words instead of argp and value(), like cw_completion_words(). argv[0]
-	 * is the verb.
+	 * Completes words like cw_completion_words(); argv[0] is the verb. NULL = argp and value()
+	 * are used instead.
 	 */
 	int (*complete)(int argc, char **argv);
 };
 
-/* A row in the table of supported versions, for users. */
+/* A row in the table of supported versions. The text is for users. */
 struct cw_supported {
 	const char *what;
 	const char *versions;
@@ -35,13 +36,13 @@ struct cw_command {
 	const char *version;
 	const struct cw_verb *verbs;
 	size_t count;
-	const struct cw_supported *supported; /* for --version --verbose */
+	const struct cw_supported *supported; /* table that --version --verbose prints */
 	size_t n_supported;
 };
 
 /*
- * Returns the i-th verb that every command has (completion, help, version). NULL = there are no
- * more.
+ * Returns the i-th verb that every command has (completion, help, version). NULL = i is beyond the
+ * last.
  */
 const char *cw_dispatch_own_verb(unsigned i, const char **ret_summary);
 

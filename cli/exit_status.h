@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exit status of all verbs: one table for the programs, their help and the manual page.
+ * The exit statuses of all verbs. The programs, their help and the manual page use this table.
  * docs/design/daemon.md#exit-codes repeats it, and a test compares the two.
  */
 #pragma once
@@ -11,7 +11,7 @@
 enum cw_exit {
 	CW_EXIT_OK = 0,
 	CW_EXIT_ERROR = 1,
-	CW_EXIT_HANG = 2, /* a hang, or another finding of the verb */
+	CW_EXIT_HANG = 2, /* a hang, or another fault that the verb found */
 	CW_EXIT_NO_DATA = 3,
 	CW_EXIT_NOT_EXECUTABLE = 126,
 	CW_EXIT_NOT_FOUND = 127,

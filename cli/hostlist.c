@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We make names from left to right. A buffer holds the part of the name that is fixed. For each
- * number of a bracket, we append the number and make the rest of the name.
+ * We make names from left to right. A buffer holds the part of the name that we have finished. For
+ * each number of a bracket, we append the number and make the rest of the name.
  */
 #include "cli/hostlist.h"
 
@@ -16,11 +16,11 @@
 
 /* The length of the longest name of a node. */
 #define MAX_NAME 255u
-/* Most digits of a number. More digits are useless, and 64 bits hold these. */
+/* The limit on the digits of a number. Real numbers have fewer, and 64 bits hold this many. */
 #define MAX_DIGITS 9u
 
 struct maker {
-	char **names; /* has room for max names and the NULL */
+	char **names; /* has room for max names and a final NULL */
 	unsigned n, max;
 	char name[MAX_NAME + 1];
 	struct cw_err *err;
@@ -52,7 +52,7 @@ static int append(struct maker *m, const char *text, size_t len)
 	return 0;
 }
 
-/* Reads the digits at *p. *ret_width: number of digits. */
+/* Reads the number at *p and advances *p. *ret_width: number of digits. */
 static int take_number(struct maker *m, const char **p, uint64_t *ret, unsigned *ret_width)
 {
 	const char *digits = *p;
@@ -117,7 +117,8 @@ static int make(struct maker *m, const char *entry, const char *rest, const char
 	}
 	if (rest[len] == ']')
 		return wrong(m, entry, "a ] without its [");
-	close = memchr(rest + len, ']', (size_t)(end - rest) - len); /* entries end outside of [] */
+	/* an entry ends outside brackets, so it contains the ] */
+	close = memchr(rest + len, ']', (size_t)(end - rest) - len);
 	if (!close)
 		return wrong(m, entry, "a [ without its ]");
 	r = append(m, rest, len);
@@ -130,7 +131,7 @@ static int make(struct maker *m, const char *entry, const char *rest, const char
 				    : r;
 }
 
-/* Returns the end of an entry: a comma outside brackets. */
+/* Returns the end of an entry, which is a comma outside brackets or the end of the text. */
 static const char *end_of(const char *text)
 {
 	const char *p = text;

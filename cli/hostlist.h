@@ -9,11 +9,11 @@
 #include "common/err.h"
 
 /*
- * Expands to at most max names, in the order of the text. *ret is an array that ends with NULL;
- * free each name and the array. Returns 0 or -errno. -EINVAL: err describes the error and its
- * position. -E2BIG: there are more than max names.
+ * Expands the text to at most max names, in the order of the text. *ret is an array that ends with
+ * NULL; release it with cw_hostlist_free(). Returns 0 or -errno. -EINVAL: err describes the error
+ * and its position. -E2BIG: there are more than max names.
  */
 int cw_hostlist_expand(const char *text, unsigned max, char ***ret, unsigned *ret_n,
 		       struct cw_err *err);
-/* Takes NULL; returns NULL. */
+/* Accepts NULL and returns NULL. */
 char **cw_hostlist_free(char **names);

@@ -36,8 +36,8 @@ unsigned cw_nearest_distance(const char *a, const char *b)
 }
 
 /*
- * Returns the most typing errors for a word: one error for three letters, two for six. With more
- * errors it would be another word.
+ * Returns how many typing errors we accept: one for a word of three letters, two for six. A word
+ * with more errors would be another word.
  */
 static unsigned limit(const char *typed)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies words by the rules of getopt_long(). The value of an option is not an option, even if
- * it begins with a dash; names may be shortened; "--" ends the options. All other errors are left
- * to argp, which reports them.
+ * Classifies words by the rules of getopt_long(). An option's value is not an option, even if it
+ * begins with a dash. Names may be shortened, and "--" ends the options. We ignore all other
+ * errors, because argp reports them.
  */
 #include "cli/options.h"
 
@@ -68,8 +68,8 @@ static bool takes_next(const struct argp_option *o)
 }
 
 /*
- * Returns the option of letters such as "-vo" that takes the next word. Text after a letter may be
- * its value.
+ * Returns the option in letters such as "-vo" that takes its value from the next word. The text
+ * after a letter may be its value instead. NULL = no option takes the next word.
  */
 static const struct argp_option *short_takes_next(const struct argp *argp, const char *letters)
 {

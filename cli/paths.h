@@ -22,13 +22,13 @@ enum cw_part {
 };
 
 /*
- * Fills path. Returns 0, or -ENOENT with err naming the missing part and the places that we
- * searched.
+ * Fills path with the path of the part. Returns 0, or -ENOENT if the part is missing. err then
+ * names it and the places that we searched.
  */
 int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err);
 
 /*
- * Finds `program` as execvp() would. If it has a slash, we leave it unchanged; otherwise we search
- * PATH. Fills path. Returns 0 or -ENOENT. Does not run the program.
+ * Fills path with the program that execvp() would run, without running it. We search PATH unless
+ * `program` contains a slash. Returns 0 or -ENOENT.
  */
 int cw_paths_find_program(const char *program, char path[PATH_MAX]);

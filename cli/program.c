@@ -13,14 +13,14 @@
 #include "common/cleanup.h"
 
 /*
- * A script's interpreter may itself be a script. If there are more scripts than this, we assume a
- * loop and give up.
+ * Limit on scripts that are each other's interpreter. If there are more, we assume a loop and give
+ * up.
  */
 #define MAX_SCRIPTS 4
 
 /*
- * Finds the interpreter of a script, also for "#!/usr/bin/env python3". Returns false if the file
- * is not a script.
+ * Finds the interpreter of a script; for "#!/usr/bin/env python3" this is python3. Returns false if
+ * the file is not a script.
  */
 static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
 {
@@ -87,8 +87,8 @@ void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN])
 }
 
 /*
- * Returns whether the file is a loader that can run directly. It names no loader, but preloads
- * nevertheless; it has a DT_SONAME.
+ * True if the file has a DT_SONAME, as a loader that runs directly has. A loader names no other
+ * loader, but it obeys LD_PRELOAD nevertheless.
  */
 static bool has_soname(Elf *elf)
 {

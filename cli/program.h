@@ -13,9 +13,9 @@
 #define CW_LOADER_LEN 256
 
 /*
- * Fills path with the file that really runs, usually an ELF program. We find `program` as execvp()
- * does. If it is a script, path is its interpreter, also for "#!/usr/bin/env python3". Returns 0 or
- * -ENOENT.
+ * Fills path with the file that the kernel runs for `program`, usually an ELF program. We find
+ * `program` as execvp() does. If it is a script, path is its interpreter; we also follow
+ * "#!/usr/bin/env python3". Returns 0 or -ENOENT.
  */
 int cw_program_resolve(const char *program, char path[PATH_MAX]);
 
@@ -26,8 +26,8 @@ int cw_program_resolve(const char *program, char path[PATH_MAX]);
 void cw_program_loader(Elf *elf, int fd, char loader[CW_LOADER_LEN]);
 
 /*
- * Like cw_program_loader(), but for a file. "" also if the file is not an ELF program or is
- * unreadable.
+ * Finds the loader of the ELF program at path. "" = the program is linked statically, or the file
+ * is unreadable or no ELF program.
  */
 void cw_program_loader_of(const char *path, char loader[CW_LOADER_LEN]);
 

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* If a form lacks a field, the value is that of today at midnight. */
+/* The forms of a date. A field that a form lacks has the value of today at midnight. */
 static const struct form {
 	const char *format;
 	bool is_utc;

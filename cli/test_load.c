@@ -17,18 +17,18 @@
 #include "common/clock.h"
 #include "common/text.h"
 
-/* Most output of the loader that we read. A program has a few hundred libraries. */
+/* We read at most this much of the loader's output. A program has a few hundred libraries. */
 #define OUTPUT_LEN 65536
 /*
- * Time for both trials together. If its libraries are on a slow network, the program would wait for
- * them anyway.
+ * Time for both trials together. A program with libraries on a slow network would wait for them
+ * without us, too.
  */
 #define PATIENCE_NS (10 * CW_NS_PER_S)
 #define TRUE "/bin/true"
 
 struct trial {
 	char output[OUTPUT_LEN]; /* both streams, in order of arrival */
-	int status;              /* from waitpid() */
+	int status;              /* the child's status from waitpid() */
 	bool is_late;
 };
 
@@ -39,7 +39,8 @@ static void become_trial(int out, const char *preload, const char *const argv[])
 	(void)dup2(null, STDIN_FILENO);
 	(void)dup2(out, STDOUT_FILENO);
 	(void)dup2(out, STDERR_FILENO);
-	(void)unsetenv("LD_DEBUG"); /* it would print all libraries to standard error */
+	/* LD_DEBUG would make the loader print all libraries to standard error */
+	(void)unsetenv("LD_DEBUG");
 	if (preload ? setenv("LD_PRELOAD", preload, 1) : unsetenv("LD_PRELOAD"))
 		_exit(126);
 	(void)execv(argv[0], (char *const *)argv);
@@ -124,7 +125,7 @@ static int decline(char why[CW_TEST_LOAD_WHY], const char *what, const char *wor
 	return -ENOEXEC;
 }
 
-/* Runs one trial. If the program also fails without the agent, the agent is not to blame. */
+/* Runs one trial. If the program also fails without the agent, the agent is not the cause. */
 static int judge(struct trial *t, int64_t until_ns, const char *preload, const char *agent,
 		 const char *const argv[], char why[CW_TEST_LOAD_WHY])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks in containers: finds mounts that a container needs and does not have. */
+/* Checks ranks in containers: finds mounts that a container needs and does not have. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "common/cleanup.h"
 
 /*
- * True if this process has namespaces of its own, as in a container. Images of virtual machines are
- * made from containers and may still have a container's mark. The initial namespaces of a machine
- * have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8). A container has at least
- * one of these namespaces of its own.
+ * True if this process has its own namespaces, as a container has. The initial namespaces of a
+ * machine have fixed numbers (include/uapi/linux/nsfs.h; in the kernel since 3.8), and a container
+ * has at least one other namespace. A container's mark in the file system proves less: images of
+ * virtual machines are made from containers and may still have the mark.
  */
 static bool has_own_namespaces(void)
 {
@@ -47,8 +47,8 @@ bool doctor_is_container(void)
 }
 
 /*
- * Returns the value that a variable had when the process started. The caller frees it. NULL = unset
- * or unreadable.
+ * Returns the value that an environment variable had when the process started. The caller releases
+ * it with free(). NULL = the variable is unset or unreadable.
  */
 static char *variable_of(int32_t pid, const char *name)
 {
@@ -68,8 +68,8 @@ static char *variable_of(int32_t pid, const char *name)
 }
 
 /*
- * Tests whether the path exists in the file system of the process. *ret_known is false if we have
- * no right to look.
+ * True if the path exists in the file system of the process. *ret_known becomes false if we have no
+ * right to look.
  */
 static bool is_there(int32_t pid, const char *path, mode_t type, bool *ret_known)
 {
@@ -91,7 +91,7 @@ static void check_socket(struct doctor *d, int32_t pid)
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return; /* the socket is missing outside, too */
+		return; /* the socket is missing outside the container, too */
 	if (!is_there(pid, path, S_IFSOCK, &is_known) && is_known)
 		doctor_find(d, "socket-not-visible", NULL,
 			    "process %d has a file system of its own, in which the agent's socket "
@@ -101,8 +101,8 @@ static void check_socket(struct doctor *d, int32_t pid)
 }
 
 /*
- * Checks whether the process sees its agent. If not, the loader prints one line about it on the
- * program's standard error, and continues.
+ * Checks whether the process sees its agent. If it does not, its loader has printed one line on
+ * standard error and has started the program without the agent.
  */
 static void check_agent(struct doctor *d, int32_t pid)
 {

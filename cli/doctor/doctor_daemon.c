@@ -25,7 +25,7 @@
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
-/* The query waits for its turn among queries to other nodes, and then for their answers. */
+/* The daemon first finishes other queries to other nodes, and then waits for the nodes' answers. */
 #define COMMS_TIMEOUT_MS 8000
 #define SYSTEMD_RUNS "/run/systemd/system"
 /*
@@ -33,10 +33,13 @@
  * the text is near its start.
  */
 #define AGENT_MAX_BYTES ((size_t)8 << 20)
-/* This mark in the agent's file precedes the commit. agent/base/meson.build makes it. */
+/* This mark precedes the commit in the agent's file. agent/base/meson.build puts it there. */
 #define AGENT_COMMIT "collwatch-agent-commit:"
 
-/* True if systemd can start a daemon here, or a package or an administrator has configured one. */
+/*
+ * True if systemd can start a daemon on this machine, or if a package or an administrator has
+ * configured one.
+ */
 static bool has_daemon_installed(void)
 {
 	static const char *const marks[] = {
@@ -85,7 +88,7 @@ static char *start_command(const struct doctor *d)
 	return cw_text_command(with_option, d->config);
 }
 
-/* Runs `collwatchd --findings`. Returns NULL if it gives no answer. */
+/* Runs `collwatchd --findings`. Returns NULL if the program gives no answer. */
 static json_t *ask_daemon_program(const struct doctor *d)
 {
 	char program[PATH_MAX], text[65536];
@@ -117,8 +120,8 @@ static json_t *ask_daemon_program(const struct doctor *d)
 }
 
 /*
- * Lets the daemon's program check keys, certificates, space and webhook. Returns true if a finding
- * keeps the daemon from starting.
+ * Lets the daemon's program check keys, certificates, disk space and webhook. Returns true if a
+ * finding keeps the daemon from starting.
  */
 static bool check_configuration(struct doctor *d)
 {
@@ -151,8 +154,8 @@ static void find_down(struct doctor *d, const char *why)
 }
 
 /*
- * Reads the commit from the agent's file, at most len - 1 bytes. Returns false if there is no file,
- * or no commit in it.
+ * Reads at most len - 1 bytes of the commit from the agent's file. Returns false if there is no
+ * file, or if the file contains no commit.
  */
 static bool read_agent_commit(char *buf, size_t len)
 {
@@ -229,7 +232,7 @@ static const char *peer_words(const char *state)
 	return "is not connected";
 }
 
-/* Translates a refusal for users. A newer daemon may have one that we do not know. */
+/* Returns the words for a refusal. We may not know a refusal of a newer daemon. */
 static const char *refusal_words(const char *name)
 {
 	int refusal = cw_peer_refusal_from_name(name);
@@ -291,7 +294,7 @@ static void check_note(struct doctor *d, int note, const char *text)
 	case CW_NOTE_PEERS_FROM:
 		doctor_find(d, "peers-not-found", NULL, "%s", text);
 		break;
-	default: /* the note is no fault, or of a newer daemon */
+	default: /* the note is no fault, or only a newer daemon knows it */
 		break;
 	}
 }
@@ -355,8 +358,8 @@ void doctor_check_daemon(struct doctor *d)
 	int r;
 
 	/*
-	 * A job's container has only the agents' socket, because the control socket belongs to the
-	 * node.
+	 * A job's container contains only the agents' socket. The control socket belongs to the
+	 * node, so we do not report it as missing.
 	 */
 	if (doctor_is_container() && is_missing_directory(d->control))
 		return;

@@ -141,8 +141,9 @@ static void check_file(struct doctor *d, const char *path)
 }
 
 /*
- * Returns whether we may run the program's loader, which maps the program's libraries. As root, we
- * do not do this with programs that other users own or can write.
+ * True if we may run the program's loader, which maps the program's libraries. A library may
+ * contain code of another user. So as root, we do not run the loader of a program that other users
+ * own or can write.
  */
 static bool is_harmless(const char *path)
 {

@@ -35,8 +35,8 @@ static char *preload_list(const char *agent, const char *program)
 }
 
 /*
- * Fills `agent`, or err with the reason. The loader splits LD_PRELOAD at blanks and colons, so a
- * path must not contain them.
+ * Fills `agent` with the agent's path, or err with the reason. We reject a path with blanks or
+ * colons, because the loader splits LD_PRELOAD at them.
  */
 static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *err)
 {
@@ -58,9 +58,9 @@ static int find_agent(const char *wanted, char agent[PATH_MAX], struct cw_err *e
 }
 
 /*
- * Returns the reason if the program gains rights, or NULL. If a program has more rights than its
- * caller, the kernel tells the loader (AT_SECURE). The loader then ignores LD_PRELOAD and takes it
- * out of the environment. root gains no rights. A file system or process that forbids such gains
+ * Returns why the program gains rights when it starts; NULL = it gains none. The kernel tells the
+ * loader of such a program about it (AT_SECURE). The loader then ignores LD_PRELOAD and removes it
+ * from the environment. root gains no rights. A file system or process that forbids such gains
  * prevents them for every user.
  */
 static const char *gained_rights(const char *path)

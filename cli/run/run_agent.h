@@ -6,14 +6,14 @@
 
 #include "common/err.h"
 
-/* Result: the program itself cannot load the agent, but its children can. */
+/* The program itself cannot load the agent, because it is linked statically. Its children can. */
 #define RUN_AGENT_STATIC 1
 
 /*
- * Adds the agent to LD_PRELOAD of this process, after testing it with the program. wanted: a path,
- * NULL = the agent of this installation. Fills `agent`. Returns 0, RUN_AGENT_STATIC or -errno; err
- * is set unless 0. RUN_AGENT_STATIC: the program itself is linked statically. -errno: nothing was
- * changed. Blocks.
+ * Tests the agent with the program's loader, and then adds it to LD_PRELOAD of this process.
+ * wanted: the agent's path; NULL = the agent of this installation. Fills `agent` with the path.
+ * Returns 0, RUN_AGENT_STATIC or -errno; if it is not 0, err has the reason. After -errno the
+ * environment is unchanged. Blocks.
  */
 int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_MAX],
 		      struct cw_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AddressSanitizer's runtime refuses to start unless it is the first library, and a preloaded agent
- * would precede it. So we also preload the runtime, ahead of the agent.
+ * AddressSanitizer's runtime refuses to start unless it is the first library. A preloaded agent
+ * alone would precede it. So we also preload the runtime, ahead of the agent.
  */
 #include "cli/run/run_asan.h"
 
@@ -61,6 +61,6 @@ int run_asan_needed(const char *program, char *soname, size_t len)
 		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
 			found = find_in_dynamic(elf, section, &header, soname, len);
 	}
-	(void)elf_end(elf); /* takes NULL; a read-only handle has nothing to lose */
+	(void)elf_end(elf); /* elf_end() accepts NULL, and a read-only handle has nothing to lose */
 	return found;
 }

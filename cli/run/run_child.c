@@ -20,8 +20,8 @@
 #include "common/clock.h"
 
 /*
- * When the program has ended, its children may still hold its pipes, and for an indefinite time. We
- * then wait for output only until there is none for this long.
+ * The program's children may hold its pipes long after the program's end. So after its end we read
+ * until there was no output for this long.
  */
 #define SILENCE_MS 5000
 #define SECOND_MS 1000
@@ -88,8 +88,8 @@ static int start(struct run *r)
 }
 
 /*
- * True if the terminal sent the signal. It sends Ctrl-C to the program, too, because the program is
- * in our process group.
+ * True if the terminal sent the signal, for example because of Ctrl-C. The program then has it too,
+ * because it is in our process group, and we must not send it a second time.
  */
 static bool is_from_terminal(const struct signalfd_siginfo *info)
 {
@@ -102,7 +102,7 @@ static void take_signals(struct run *r)
 
 	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
 		if (info.ssi_signo != SIGCHLD && !is_from_terminal(&info) && !r->has_ended)
-			(void)kill(r->pid, (int)info.ssi_signo); /* waitpid() sees if it is gone */
+			(void)kill(r->pid, (int)info.ssi_signo); /* fails if the program is gone */
 	if (!r->has_ended && waitpid(r->pid, &r->status, WNOHANG) == r->pid)
 		r->has_ended = true;
 }
@@ -167,7 +167,7 @@ void run_end_like(int wait_status)
 
 	if (WIFEXITED(wait_status))
 		exit(WEXITSTATUS(wait_status));
-	/* Only the program writes a core file. Ours would overwrite it. */
+	/* The program may have written a core file, and ours would overwrite it. */
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)signal(WTERMSIG(wait_status), SIG_DFL);
 	(void)sigemptyset(&mask);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program as a child: passes signals on, prefixes its output, and ends as it does.
- * `collwatch run` needs this when it cannot replace itself by the program.
+ * Runs a program as a child process, passes signals to it, and prefixes its output. This process
+ * then ends as the program did. `collwatch run` needs this when it cannot replace itself by the
+ * program.
  */
 #pragma once
 
@@ -17,8 +18,8 @@ struct run_child {
 };
 
 /*
- * Runs the program and blocks until it has ended. Returns its wait status, or -errno if it could
- * not be started. If exec fails, the child prints the reason and ends with 127.
+ * Runs the program and blocks until it has ended. Returns its wait status, or -errno if we could
+ * not start it. If exec fails, the child prints the reason and ends with 127.
  */
 int cw_run_child(const struct run_child *child);
 

@@ -20,8 +20,8 @@ enum kind {
 	KIND_SOCKET,
 	KIND_DIRECTORY, /* an absolute path */
 	KIND_TIME,
-	KIND_SWITCH, /* on or off, or one of the words */
-	KIND_OFF,    /* off, or one of the words */
+	KIND_SWITCH, /* "on", "off" or one of the words */
+	KIND_OFF,    /* "off" or one of the words */
 	KIND_WORD,   /* one of the words */
 	KIND_WORDS,  /* several of the words, separated by commas */
 };

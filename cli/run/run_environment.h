@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds mistyped variables of agent and command line before the program starts. The agent could
- * only ignore them, and the job would then run unwatched.
+ * Finds mistyped variables of the agent and the command line before the program starts. The agent
+ * could only ignore such a variable, and the job would run unwatched.
  */
 #pragma once
 
@@ -11,9 +11,8 @@
 
 /*
  * Checks all variables of this process that begin with COLLWATCH_. Returns 0, or -EINVAL with err
- * set. -EINVAL: the name is close to a known one, or the variable does not accept the value. If a
- * name is close to no known one, it may belong to another program. We then only warn on standard
- * error.
+ * set: a name is close to a known one, or a variable does not accept its value. A name that is
+ * close to no known one may belong to another program, so we only warn about it on standard error.
  */
 int run_environment_check(struct cw_err *err);
 

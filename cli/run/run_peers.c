@@ -17,8 +17,8 @@
 
 #define MAX_NODES 4096u
 /*
- * Range of our ports: below the ports that systems assign (ip_local_port_range), and above
- * well-known services.
+ * Range of the daemons' ports. It is below the ports that systems assign (ip_local_port_range), and
+ * above well-known services.
  */
 #define PORTS_FROM 16384u
 #define N_PORTS 16384u
@@ -49,7 +49,7 @@ static bool is_key(const char *text)
 }
 
 /*
- * Returns the port for a key. Each job thus gets a port of its own, and jobs of two users do not
+ * Returns the port that belongs to a key. Each job has its own key, so jobs of two users do not
  * collide on a node.
  */
 static unsigned port_of(const char *key)
@@ -101,7 +101,7 @@ static int read_entries(char *list, struct peers *p, struct cw_err *err)
 	return 0;
 }
 
-/* Reads "gpu[1-4]" or "gpu[1-4]:7500". Without a port, we take the port that belongs to the key. */
+/* Reads "gpu[1-4]" or "gpu[1-4]:7500". If there is no port, we use the key's port (port_of()). */
 static int read_hosts(char *list, const char *key, struct peers *p, struct cw_err *err)
 {
 	char *port = strrchr(list, ':'), by_key[16];
@@ -127,8 +127,8 @@ static int read_hosts(char *list, const char *key, struct peers *p, struct cw_er
 }
 
 /*
- * Reads either form of the list. We refuse characters that have a meaning in a configuration,
- * because the entries stand there in quotes.
+ * Reads either form of the list. The entries go into a configuration, in quotes. So we refuse
+ * characters that have a meaning inside quotes.
  */
 static int read_list(const char *list, const char *key, struct peers *p, struct cw_err *err)
 {

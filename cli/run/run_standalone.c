@@ -40,8 +40,8 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 	int r;
 
 	/*
-	 * Do not use $XDG_RUNTIME_DIR. When the user logs out, the system removes that directory,
-	 * and the report with it.
+	 * We do not use $XDG_RUNTIME_DIR. When the user logs out, the system removes that
+	 * directory, and the incidents would be lost with it.
 	 */
 	if (snprintf(s->dir, sizeof(s->dir), "%s/collwatch-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
 	    (int)sizeof(s->dir))
@@ -62,7 +62,7 @@ static int make_dir(struct run_standalone *s, struct cw_err *err)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)remove(path); /* if it stays, the user sees it in the temporary directory */
+	(void)remove(path); /* if this fails, the user finds the file in the temporary directory */
 	return 0;
 }
 
@@ -85,7 +85,7 @@ int run_setting_check(const char *setting, struct cw_err *err)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (strlen(own[i]) == len && !strncmp(setting, own[i], len))
 			return cw_err_set(err, EINVAL, "%s is set by run itself", own[i]);
-	/* The value will stand in quotes in the file. */
+	/* The configuration has the value in quotes, so the value must not end them. */
 	if (strpbrk(setting + len, "\"\\\n") || strstr(setting + len, "${"))
 		return cw_err_set(err, EINVAL, "\"%s\": no quote, backslash or ${ in a value",
 				  setting);
@@ -148,7 +148,8 @@ static int ask_daemon(const char *program, const char *const argv[], char *text,
 	if (pid == 0) {
 		if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0)
 			_exit(127);
-		(void)unsetenv("JOURNAL_STREAM"); /* so that its output comes to us */
+		/* the daemon then logs to standard error, which we read */
+		(void)unsetenv("JOURNAL_STREAM");
 		(void)execv(program, (char *const *)argv);
 		_exit(127);
 	}
@@ -212,8 +213,8 @@ static const char *words_of(char *text, const char *path)
 }
 
 /*
- * Lets the daemon check the configuration before we start it, because the daemon has the table of
- * keys.
+ * Lets the daemon check the configuration before we start it. The daemon has the table of keys; we
+ * do not.
  */
 static int check_config(const struct run_standalone *s, const char *program, struct cw_err *err)
 {
@@ -223,7 +224,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* also if the daemon cannot run, because its start then fails, too */
+		return 0; /* also if the program cannot run: then its start fails, too */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }
@@ -233,7 +234,10 @@ static void become_daemon(const struct run_standalone *s, const char *program, p
 	char path[PATH_MAX + 16];
 	int fd;
 
-	/* Make the daemon end with us, however we end. Ctrl-C is for the program only. */
+	/*
+	 * The kernel ends the daemon if this process ends for any reason. The new process group
+	 * keeps Ctrl-C from the daemon, because it is for the program only.
+	 */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent || setpgid(0, 0) < 0)
 		_exit(1);
@@ -352,7 +356,7 @@ static void print_change(const struct run_printed *t, bool is_new, enum run_stan
 		if (is_new || t->standing != standing)
 			print_found("the job goes on; before: ", summary, path);
 		break;
-	case RUN_ENDED: /* the program ends, too: print only changes */
+	case RUN_ENDED: /* the program has ended too, so we print the incident only if it changed */
 		if (!is_same)
 			print_found("", summary, path);
 		break;
@@ -367,7 +371,7 @@ static void note_printed(struct run_printed *t, const json_t *head, const char *
 	t->was_page |= !is_notice(head);
 }
 
-/* Returns false if we have read this file before. */
+/* Returns true if the bundle's document is another file than the one that we read before. */
 static bool is_another_file(struct run_printed *t, const char *bundle)
 {
 	static const char *const names[] = { "incident.json", "postmortem.json" };
@@ -420,13 +424,14 @@ static void print_one(struct run_standalone *s, const char *name)
 		note_printed(t, head, summary);
 		s->n_printed += is_new;
 	} else {
-		t->doc = (struct stat){ 0 }; /* the next second tries again */
+		t->doc = (struct stat){ 0 }; /* read the document again in the next second */
 	}
 	cw_bundle_fini(&bundle);
 }
 
 /*
- * Prints changed incidents. A bundle appears complete, by rename, and no other process writes here.
+ * Prints new and changed incidents. The daemon renames complete bundles into place, and no other
+ * process writes here, so we never see half a bundle.
  */
 void run_standalone_print(struct run_standalone *s)
 {
@@ -467,8 +472,8 @@ static int write_page(const struct run_standalone *s, const char *name, const ch
 }
 
 /*
- * Opens the page with the desktop's program. That program outlives us and is not a rank, so it gets
- * no agent.
+ * Opens the page with the desktop's program. That program outlives us and is not a rank, so we
+ * remove the agent from its environment.
  */
 static void open_page(char *page)
 {

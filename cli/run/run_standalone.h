@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A private daemon for one `collwatch run --standalone`, for users on a machine without collwatchd.
- * It sees the ranks on this node, and the ranks of its peers (run_peers.h) if the environment names
- * some. Sockets, state and log are in a directory of its own. The directory stays if the daemon
- * found a hang; otherwise we remove it.
+ * It sees the ranks on this node. If the environment names peers (run_peers.h), it also sees their
+ * ranks. Its sockets, state and log are in their own directory. If the daemon found a hang, the
+ * directory stays; otherwise we remove it.
  */
 #pragma once
 
@@ -15,7 +15,8 @@
 #include "common/err.h"
 
 #define RUN_MAX_SETTINGS 64u
-#define RUN_MAX_PRINTED 64u /* limit; after so many hangs the user knows that the job hangs */
+/* Limit on printed incidents. After so many the user knows that the job hangs. */
+#define RUN_MAX_PRINTED 64u
 
 /* The options that the user gave. */
 struct run_standalone_options {
@@ -33,8 +34,9 @@ struct run_printed {
 	char name[64];
 	enum run_standing standing;
 	bool was_page;
-	char *summary;   /* NULL = out of memory */
-	struct stat doc; /* of the document's file; another file has new content */
+	char *summary; /* NULL = out of memory */
+	/* state of the document's file, which shows whether the file was replaced */
+	struct stat doc;
 };
 
 struct run_standalone {
@@ -46,25 +48,25 @@ struct run_standalone {
 };
 
 /*
- * Checks a setting for the daemon's configuration. The key must not be one that `run` sets itself,
- * and the value must not break out of its quotes. The daemon checks the value later. Returns 0, or
- * -EINVAL with err set.
+ * Checks a setting for the daemon's configuration. We refuse keys that `run` sets itself, and
+ * values that would end their quotes. The daemon checks the value later. Returns 0, or -EINVAL with
+ * err set.
  */
 int run_setting_check(const char *setting, struct cw_err *err);
 /*
  * Starts the daemon and waits until it answers. Copies `options`, but borrows their texts. Returns
- * 0 or -errno with err set. After an error nothing is left behind. -EINVAL: the user made a mistake
- * (a setting, the peers, TMPDIR).
+ * 0, or -errno with err set and nothing left behind. -EINVAL: the user made a mistake (a setting,
+ * the peers, TMPDIR).
  */
 int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
 			 struct cw_err *err);
 /*
- * Prints on standard error the incidents found since the last call. If an incident's severity or
- * summary changed, or its job goes on, prints the incident again.
+ * Prints incidents on standard error. It prints those that appeared since the last call, and those
+ * whose severity or summary changed or whose job goes on again.
  */
 void run_standalone_print(struct run_standalone *s);
 /*
- * Stops the daemon. Writes and opens pages. Prints where the bundles are; if there are none,
- * removes the directory.
+ * Stops the daemon, and writes and opens the pages that the user wants. Prints where the bundles
+ * are. If there are none, removes the directory.
  */
 void run_standalone_stop(struct run_standalone *s);

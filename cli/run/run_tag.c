@@ -18,7 +18,8 @@ static bool write_all(int fd, const char *buf, size_t len)
 		if (n > 0) {
 			buf += n;
 			len -= (size_t)n;
-		} else if (n < 0 && errno == EAGAIN) { /* our output was made non-blocking */
+			/* another process made our output non-blocking */
+		} else if (n < 0 && errno == EAGAIN) {
 			(void)poll(&p, 1, -1);
 		} else if (n < 0 && errno != EINTR) {
 			return false;
@@ -33,7 +34,7 @@ static void close_stream(struct run_tag *t)
 	t->from = -1;
 }
 
-/* Writes prefix and line at once, so that lines of several ranks do not mix. */
+/* Writes prefix and line in one call, so that lines of several ranks do not mix. */
 static void put(struct run_tag *t, size_t len, bool is_whole)
 {
 	size_t prefix_len = t->is_continued ? 0 : strlen(t->prefix);
@@ -57,8 +58,8 @@ static void put(struct run_tag *t, size_t len, bool is_whole)
 }
 
 /*
- * Returns the length of the first whole line, or 0 if there is none. A '\r' at the very end may be
- * half of "\r\n".
+ * Returns the length of the first complete line, or 0 if there is none. A '\r' at the very end may
+ * be half of "\r\n", so it does not complete a line.
  */
 static size_t first_line(const struct run_tag *t)
 {

@@ -26,7 +26,7 @@
 
 /* ---- reports of agents ---- */
 
-/* True if a `run` above this one, on the same host, receives datagrams under that name. */
+/* True if a `run` above this one, on the same host, still receives datagrams under this name. */
 static bool is_received(const char *name)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -87,7 +87,8 @@ static bool read_one(struct run_watch *w)
 		return true;
 	w->has_called = true;
 	/*
-	 * The names of such sockets are public, so another user could make us print a false line.
+	 * We accept reports only from our own user and root. The names of abstract sockets are
+	 * public, so another user could make us print a false line.
 	 */
 	if (report.error > 0 && (cred.uid == geteuid() || cred.uid == 0)) {
 		w->n_failed++;
@@ -150,8 +151,8 @@ void run_watch_fini(struct run_watch *w)
 /* ---- the process that stays behind ---- */
 
 /*
- * Keeps standard error, the socket and the pidfd, and closes all other descriptors. Otherwise the
- * reader of a pipe would wait for us.
+ * Keeps standard error, the socket and the pidfd, and closes all other descriptors. If we kept a
+ * pipe open, its reader would wait for us.
  */
 static void keep_descriptors(struct run_watch *w, int *from_exec)
 {
@@ -211,7 +212,10 @@ int run_watch_stay_behind(struct run_watch *w)
 	int ends[2];
 	pid_t pid;
 
-	/* In a container, the first process adopts orphans, so the program would get our child. */
+	/*
+	 * In a container, the first process adopts orphans. This process is the first one, so the
+	 * program would get an unexpected child.
+	 */
 	if (w->fd < 0 || getpid() == 1)
 		return -1;
 	w->program = (int)syscall(SYS_pidfd_open, getpid(), 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If agent or daemon are missing, we still run the program. A watchdog that keeps a job from
- * starting does more harm than the hang that it would have found. One line says what is missing. If
- * the user made a mistake in the options or the environment, we refuse, because the user is there
- * to fix it.
+ * If agent or daemon are missing, we still run the program and print one line about it. A watchdog
+ * that keeps a job from starting does more harm than a hang. But if options or environment have a
+ * mistake, we refuse, because the user is present and can fix it.
  *
  * Without --standalone and --tag-output this process becomes the program. With one of them it runs
  * the program as its child (run_child.c).
@@ -61,7 +60,7 @@ static void add_setting(struct run_args *args, const char *arg, struct argp_stat
 	args->own.settings[args->own.n_settings++] = arg;
 }
 
-/* Rejects options that have no meaning without a private daemon. */
+/* Rejects options that have no meaning without a private daemon (--standalone). */
 static void check_all(const struct run_args *args, struct argp_state *state)
 {
 	if (!args->command)
@@ -205,7 +204,7 @@ static void make_prefix(char *buf, size_t len)
 		(void)snprintf(buf, len, "%s| ", host);
 }
 
-/* What we look after while the program runs. */
+/* The parts that we serve while the program runs as our child. */
 struct beside {
 	struct run_standalone *own; /* private daemon; NULL = none */
 	struct run_watch *watch;
@@ -247,7 +246,8 @@ static int stay_beside(const struct run_args *args, struct run_standalone *own,
 }
 
 /*
- * Refuses to start the program, because the user made a mistake. The program would run unwatched.
+ * Ends this process without starting the program. The user made a mistake, so the program would run
+ * unwatched.
  */
 __attribute__((noreturn)) static void refuse(const char *what, const struct cw_err *err)
 {
@@ -255,7 +255,7 @@ __attribute__((noreturn)) static void refuse(const char *what, const struct cw_e
 	exit(CW_EXIT_ERROR);
 }
 
-/* Starts a private daemon. Returns false if the program runs without one. */
+/* Starts a private daemon. Returns false if that failed; the program then runs without one. */
 static bool start_own_daemon(struct run_standalone *own, const struct run_args *args)
 {
 	char path[PATH_MAX + 16];
@@ -277,7 +277,7 @@ static bool start_own_daemon(struct run_standalone *own, const struct run_args *
 	return true;
 }
 
-/* Puts the agent into the program. Returns true if the agent will be active. */
+/* Puts the agent into the environment of the program. Returns true if the program will load it. */
 static bool load_agent(const struct run_args *args, const char *socket)
 {
 	char agent[PATH_MAX];
@@ -301,7 +301,7 @@ static int execute(const struct run_args *args, struct run_watch *watch)
 	execvp(args->command[0], args->command);
 	error = errno;
 	if (failed >= 0)
-		(void)write(failed, "", 1); /* if no process stayed behind, the write is harmless */
+		(void)write(failed, "", 1); /* harmless if no process stayed behind */
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", args->command[0], strerror(error));
 	return cw_exit_of_exec(error);
 }
@@ -317,7 +317,7 @@ int cw_verb_run(int argc, char **argv)
 
 	(void)cw_options_parse(&cw_argp_run, argc, argv, ARGP_IN_ORDER, &args);
 	if (args.socket)
-		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* if unset: the default */
+		(void)setenv("COLLWATCH_SOCKET", args.socket, 1); /* if NULL: the default */
 	if (run_environment_check(&err) < 0)
 		refuse("", &err);
 	if (args.peers && run_peers_hand_on(args.peers, &err) < 0)
@@ -328,7 +328,10 @@ int cw_verb_run(int argc, char **argv)
 	}
 	has_own = args.standalone && start_own_daemon(&own, &args);
 	socket = getenv("COLLWATCH_SOCKET");
-	/* If a launcher starts ranks on other hosts, the `run` there prints the line. */
+	/*
+	 * With --peers alone, the program is a launcher. The `run` on each of its nodes prints the
+	 * line.
+	 */
 	if (load_agent(&args, socket && *socket ? socket : AGENT_SOCKET) &&
 	    (!args.peers || args.standalone))
 		run_watch_open(&watch);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens the destination of a page of --html: standard output, or the file of --output. Only the
- * file's user and group can read it, because it has the contents of bundles and status.
+ * Opens the destination of an HTML page (option --html): standard output, or the file of --output.
+ * We make the file readable only for its user and group, because the page has the contents of
+ * bundles and status.
  */
 #pragma once
 
 #include <stdio.h>
 
-/* path NULL: standard output. Returns NULL if the page cannot be written, and prints the error. */
+/*
+ * Opens path; NULL = standard output. Returns NULL and prints the error if we cannot write the
+ * page.
+ */
 FILE *cw_page_file_open(const char *path);
 /*
  * Closes the page. r: 0 or -errno of the writer. Returns r, or the error of closing if r is 0.

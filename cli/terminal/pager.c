@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We collect all output in memory before we show it. Then we know whether it is long. A user who
- * quits the pager early makes no write fail. This process waits for the pager, because otherwise
- * the shell would take the terminal back. The exit status is ours in any case.
+ * We collect all output in memory before we show it, so we know whether it is long. Then no write
+ * fails either when a user quits the pager early. This process waits for the pager. Otherwise the
+ * shell would take the terminal from it. The exit status is that of the verb, not of the pager.
  *
  * `less` can start a shell and write files. If a user may run this command as another user (sudo),
  * we start only `less` in its secure mode, and ignore the pager in the environment.
@@ -58,8 +58,8 @@ static struct {
 /* ---- choice of the pager ---- */
 
 /*
- * True if the user runs this command with the rights of another user, and perhaps may run no other
- * command.
+ * True if the user runs this command with the rights of another user (sudo). Such a user may not be
+ * allowed to run other commands.
  */
 static bool is_lent(void)
 {
@@ -68,7 +68,8 @@ static bool is_lent(void)
 }
 
 /*
- * Returns the pager that the user names. NULL = no variable is set; "" = the user wants no pager.
+ * Returns the pager that an environment variable names. NULL = no variable is set; "" = the user
+ * wants no pager.
  */
 static const char *named_pager(void)
 {
@@ -119,8 +120,8 @@ void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len)
 }
 
 /*
- * Returns whether the text fits the terminal. The shell's prompt needs the last row. If a terminal
- * reports no size, a program drives it, without a human at the keys.
+ * True if the text fits the terminal without the last row, which the shell's prompt needs. Also
+ * true if the terminal reports no size, because then a program and no human controls it.
  */
 static bool fits(int fd, int terminal)
 {
@@ -154,8 +155,9 @@ static int copy(int from, int to)
 /* ---- the pager's process ---- */
 
 /*
- * Sets the options of `less`. R: always show colours. We default to F and X, too: do not wait if
- * the text fits the screen, and leave the text on it. The user's own options override all but R.
+ * Sets the options of `less`. R shows colours, and is always set. F and X are only our defaults: F
+ * ends if the text fits the screen, and X leaves the text on it. The user's own options override F
+ * and X.
  */
 static void set_environment(bool is_secure)
 {
@@ -173,8 +175,8 @@ static void set_environment(bool is_secure)
 }
 
 /*
- * Runs the command that the user named. Splits it like a shell, but runs no substitutions. Returns
- * only if exec fails.
+ * Runs the pager that the user named. Splits the command into words like a shell, but runs no
+ * substitutions. Returns only if exec fails.
  */
 static void try_named(const char *named)
 {
@@ -193,11 +195,14 @@ static void become_pager(int from, pid_t parent)
 	const char *named = named_pager();
 	bool is_secure = is_lent();
 
-	/* The pager controls the terminal. When we stop waiting, it must give the terminal back. */
+	/*
+	 * If this process ends, the pager must end too. Otherwise it would keep control of the
+	 * terminal.
+	 */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	(void)signal(SIGINT, SIG_DFL);
 	if (getppid() != parent || dup2(from, STDIN_FILENO) < 0 ||
-	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* if stdin was closed, this is stdin itself */
+	    fcntl(STDIN_FILENO, F_SETFD, 0) < 0) /* if stdin was closed, `from` is stdin itself */
 		_exit(1);
 	set_environment(is_secure);
 	if (is_secure)
@@ -206,7 +211,8 @@ static void become_pager(int from, pid_t parent)
 		try_named(named);
 	for (size_t i = 0; !is_secure && i < sizeof(usual) / sizeof(usual[0]); i++)
 		(void)execlp(usual[i], usual[i], (char *)NULL);
-	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0); /* if no pager is installed */
+	/* no pager is installed, so we print the text */
+	_exit(copy(STDIN_FILENO, STDOUT_FILENO) < 0);
 }
 
 static int show(int fd)
@@ -215,7 +221,7 @@ static int show(int fd)
 
 	if (fits(fd, STDOUT_FILENO))
 		return copy(fd, STDOUT_FILENO);
-	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager from the start */
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager, from its start on */
 	pid = fork();
 	if (pid == 0)
 		become_pager(fd, self);

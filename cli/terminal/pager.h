@@ -17,8 +17,9 @@ extern const struct argp cw_pager_argp;
 extern const struct argp_child cw_pager_children[];
 
 /*
- * Begins to collect standard output, if it is a terminal and the user wants a pager. Decide about
- * colour before this call, because the buffer is not a terminal. Main thread.
+ * Begins to collect standard output, if it is a terminal and the user wants a pager. The caller
+ * decides about colour before this call, because afterwards standard output is a buffer. Main
+ * thread.
  */
 void cw_pager_open(bool is_off);
 
@@ -39,5 +40,5 @@ struct cw_pager_rows {
 	unsigned columns;
 	unsigned escape; /* position in an escape sequence; 0 = outside */
 };
-/* Counts further text. Before the first call, set `columns`, and all other fields to 0. */
+/* Counts a piece of the text. Before the first piece, set `columns`, and all other fields to 0. */
 void cw_pager_rows_add(struct cw_pager_rows *r, const char *text, size_t len);

@@ -10,10 +10,12 @@
 
 #include "common/clock.h"
 
-/* If an operation is shorter than this, it needs no line. */
+/* A shorter operation shows no line. */
 #define PATIENCE_NS (CW_NS_PER_S / 2)
 #define EVERY_NS (CW_NS_PER_S / 10)
-/* Before this time, an estimate of the remaining time means nothing. */
+/*
+ * We estimate the remaining time only after this time, because an earlier estimate means nothing.
+ */
 #define ESTIMATE_AFTER_NS (2 * CW_NS_PER_S)
 
 #define BAR_MAX 30u
@@ -57,8 +59,8 @@ static void print_left(const struct cw_progress_bar *p, uint64_t done, int64_t e
 }
 
 /*
- * Formats "[####----] ", as wide as the room allows, up to a limit. If the room is too small, the
- * text is empty.
+ * Formats "[####----] ", as wide as the room allows, but at most BAR_MAX. Writes "" if the room is
+ * too small.
  */
 static void print_bar(const struct cw_progress_bar *p, uint64_t done, size_t room, char *text)
 {

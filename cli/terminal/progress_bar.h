@@ -18,19 +18,22 @@ struct cw_progress_bar {
 };
 
 /*
- * Begins an operation. is_off: show nothing, because the user wants documents, or because other
- * lines go to the terminal.
+ * Begins an operation. is_off: show nothing. A caller sets it if the user wants documents, or if
+ * other lines go to the terminal.
  */
 void cw_progress_bar_begin(struct cw_progress_bar *p, const char *what, uint64_t total,
 			   bool is_off);
 /*
- * Call this when `done` items of the total are finished. The note has few words and may be NULL.
+ * Reports that `done` items of the total are finished. The note has few words and may be NULL.
  * Cheap unless it draws.
  */
 void cw_progress_bar_at(struct cw_progress_bar *p, uint64_t done, const char *note);
 /* Ends the operation and erases the line. */
 void cw_progress_bar_end(struct cw_progress_bar *p);
 
-/* Formats the line for this elapsed time, at most `columns` wide, into text of len bytes. */
+/*
+ * Formats the line for this elapsed time into text, a buffer of len bytes. The line has at most
+ * `columns` columns.
+ */
 void cw_progress_bar_line(const struct cw_progress_bar *p, uint64_t done, const char *note,
 			  int64_t elapsed_ns, unsigned columns, char *text, size_t len);

@@ -37,7 +37,7 @@ static void read_start(pid_t pid, char *ret, size_t size)
 	n = fread(text, 1, sizeof(text) - 1, file);
 	(void)fclose(file);
 	text[n] = '\0';
-	field = strrchr(text, ')'); /* the name before it may contain anything */
+	field = strrchr(text, ')'); /* the name before the ) may contain any character */
 	for (unsigned i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	if (field)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `collwatch stacks --pid`: the Python stacks of one process on this machine, with the rights of
- * the caller. Needs no agent in the process and no daemon.
+ * Reads stacks for `collwatch stacks --pid`: the Python stacks of one process on this machine, with
+ * the rights of the caller. Needs no agent in the process and no daemon.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 /*
- * Reads the stacks. *ret is one collwatch.evidence/1 object (docs/schemas.md) whose python part
- * has the stacks, or the reason why there are none. 0 or -ENOMEM. Blocks while the process's memory
- * lock is held.
+ * Reads the stacks. *ret is a collwatch.evidence/1 object (docs/schemas.md). Its python part has
+ * the stacks, or the reason why there are none. Returns 0 or -ENOMEM. Blocks while another thread
+ * holds the memory lock of the process.
  */
 int cw_process_stacks_read(pid_t pid, json_t **ret);

@@ -15,10 +15,10 @@
 #include "report/text.h"
 
 #define WIDTH 100
-/* Most peers that we list. We count the others. */
+/* We list at most this many peers, and count the others. */
 #define MAX_PEERS 8u
 #define MAX_URGENCY 6u
-/* Most pods that we list for one job. More would hide the other jobs. */
+/* We list at most this many pods of a job. More would hide the other jobs. */
 #define MAX_PODS 3u
 
 static enum cw_text_style style_of(const char *state)
@@ -44,7 +44,7 @@ static void put_count(const struct cw_text *t, json_int_t n, const char *noun)
 	fprintf(t->out, "%" JSON_INTEGER_FORMAT " %s%s", n, noun, n == 1 ? "" : "s");
 }
 
-/* Prints how many ranks this node knows of a job that another node leads. */
+/* Prints how many ranks of a job this node knows, if another node leads the job. */
 static void put_ranks_here(const struct cw_text *t, const json_t *job)
 {
 	put_count(t, cw_json_int(job, "ranks", 0), "rank");
@@ -156,7 +156,10 @@ void cw_render_late(FILE *out, const json_t *status)
 	}
 }
 
-/* True if the jobs belong to several users. Only callers that may see all jobs get such a list. */
+/*
+ * True if the jobs belong to several users. The daemon shows such a list only to callers that may
+ * see all jobs.
+ */
 static bool has_several_users(const json_t *jobs)
 {
 	json_int_t first = cw_json_int(json_array_get(jobs, 0), "uid", -1);
@@ -171,8 +174,8 @@ static bool has_several_users(const json_t *jobs)
 }
 
 /*
- * Prints the name that the user has on this machine. On the daemon's machine the user may have
- * another name, or none.
+ * Prints the user's name on this machine. On the daemon's machine the user may have another name,
+ * or none.
  */
 static void put_user(const struct cw_text *t, const json_t *job)
 {
@@ -230,8 +233,8 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 }
 
 /*
- * Prints findings of numerics. what "tensor": for each rank of this node, the first value that is
- * not a number. what "numbers": the first such rank of a job, and values that grow.
+ * Prints findings of numerics. what "tensor": the first value of each rank of this node that is not
+ * a number. what "numbers": the first such rank of a job, and values that grow.
  */
 static void put_tensor_stats(const struct cw_text *t, const char *what, const json_t *list,
 			     bool with_user)
@@ -259,8 +262,8 @@ static void put_tensor_stats(const struct cw_text *t, const char *what, const js
 }
 
 /*
- * Counts healthy peers and names the others, because a fleet has hundreds of peers. Returns the
- * number of lines.
+ * Prints the number of healthy peers and the names of the others, because a fleet has hundreds of
+ * peers. Returns the number of lines.
  */
 static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {
@@ -412,7 +415,7 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
-/* Says that we did not query other nodes, and what that means for the reader. */
+/* Says that we did not query some nodes. so: what that means for the reader. */
 static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 {
 	json_int_t n = cw_json_int(doc, "not_asked", 0);
@@ -426,7 +429,7 @@ static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 		n == 1 ? "node was" : "nodes were", so);
 }
 
-/* Names the nodes that did not answer, and says what that means for the reader. */
+/* Names the nodes that did not answer. so: what that means for the reader. */
 static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 {
 	const json_t *silent = json_object_get(doc, "silent"), *name;

@@ -10,8 +10,8 @@
 void cw_render_status(FILE *out, const json_t *status, bool color);
 
 /*
- * Renders at most `lines` lines (0 = all), beginning with jobs in trouble, and counts the other
- * jobs.
+ * Renders collwatch.status/1 in at most `lines` lines (0 = no limit). Jobs in trouble come first. A
+ * last line has the number of jobs that have no room.
  */
 void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
 			    unsigned columns);
@@ -23,8 +23,8 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color);
 void cw_render_mute(FILE *out, const json_t *mute, bool color);
 
 /*
- * Returns the exit status (enum cw_exit) for the jobs of this status. It is 2 if a job hangs, else
- * 3 if a job is not watched, else 0. Jobs that other nodes lead do not count, because those nodes
- * know their state.
+ * Returns the exit status (enum cw_exit) for the jobs of this status. 2: a job hangs. 3: no job
+ * hangs, but a job is not watched. 0: neither. Jobs that other nodes lead do not count, because
+ * only those nodes know their state.
  */
 int cw_render_status_exit(const json_t *status);

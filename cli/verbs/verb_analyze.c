@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides from recordings, without a daemon. The input is a bundle, the flight records of ended
- * processes, or the Flight Recorder dumps of a job. From a bundle's snapshot we decide again. The
- * verb prints the same as `report`, and the exit status gives the result.
+ * processes, or the Flight Recorder dumps of a job. A bundle contains a verdict; we ignore it and
+ * decide again from the bundle's snapshot. The verb prints the same as `report`, and the exit
+ * status shows the result.
  */
 #include <argp.h>
 #include <errno.h>
@@ -105,8 +106,9 @@ static void free_snapshot(struct cw_snapshot **snap)
 }
 
 /*
- * True if no rank waits, or no rank has waited longer than a healthy job may. Records say how long
- * a rank has waited. Dumps may not say it, and an unknown wait does not count as a short one.
+ * True if no rank waits, or no rank has waited longer than a healthy job may. Records contain the
+ * time that a rank has waited. Dumps may lack it, and an unknown time does not count as a short
+ * one.
  */
 static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot *snap,
 		       const struct cw_verdict *v)
@@ -123,7 +125,7 @@ static bool is_healthy(const struct analyze_args *args, const struct cw_snapshot
 	return snap->now_ns - v->waiting_since_ns < p.stall_ns;
 }
 
-/* Counts members with a call that was incomplete when the recordings were made. */
+/* Returns the number of members with a call that was incomplete when the recordings were made. */
 static uint32_t n_pending(const struct cw_snapshot *snap)
 {
 	uint32_t n = 0;
@@ -135,7 +137,8 @@ static uint32_t n_pending(const struct cw_snapshot *snap)
 }
 
 /*
- * Counts incomplete calls in dumps. This includes calls of unknown position, which no member shows.
+ * Counts incomplete calls in dumps. It includes calls of unknown position, which belong to no
+ * member of the snapshot.
  */
 static uint32_t n_open(const struct cw_snapshot *snap)
 {
@@ -144,7 +147,7 @@ static uint32_t n_open(const struct cw_snapshot *snap)
 	return snap->open_calls > n ? snap->open_calls : n;
 }
 
-/* Counts the unreadable entries of dumps. Each may belong to an open call. */
+/* Counts the unreadable entries of dumps. Each entry may belong to an open call. */
 static uint64_t n_unread(const struct cw_snapshot *snap)
 {
 	uint64_t n = 0;
@@ -164,7 +167,7 @@ static bool has_unseen_rank(const struct cw_snapshot *snap)
 }
 
 /*
- * True if we see less than half of the job. A leader has the same rule
+ * True if we see less than half of the job. Then we give no verdict, like a leader
  * (docs/design/leader.md#partition).
  */
 static bool sees_too_little(const struct cw_snapshot *snap)
@@ -201,7 +204,7 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 }
 
 /*
- * Writes the text for dumps in which a call is open, or may be, but no visible rank is the reason.
+ * Writes the text for dumps in which a call is or may be open, but no visible rank is the reason.
  */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
@@ -221,7 +224,7 @@ static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
 }
 
-/* True for dumps without any call, readable or not. They say nothing about the job. */
+/* True for dumps without any call, readable or not. Such dumps say nothing about the job. */
 static bool is_without_calls(const struct analyze_args *args, const struct cw_snapshot *snap)
 {
 	return args->flight_recorder && !snap->listed_calls && !snap->open_calls && !n_unread(snap);
@@ -318,7 +321,7 @@ static json_t *incident_of(const struct cw_snapshot *snap, const struct cw_verdi
 	return cw_or_exit(cw_incident_doc(snap, v, &info));
 }
 
-/* Prints the verdict on a snapshot. `evidence` belongs to it, or is NULL. */
+/* Prints the verdict on a snapshot. evidence: the evidence of the bundle; NULL = none. */
 static int report(const struct analyze_args *args, const struct cw_snapshot *snap,
 		  const struct cw_verdict *v, json_t *incident, json_t *evidence)
 {
@@ -336,7 +339,7 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 }
 
 /*
- * Writes the dumps. Reports about it on standard error, because standard output holds only the
+ * Writes the dumps for --export, and says so on standard error. Standard output has only the
  * verdict.
  */
 static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
@@ -361,7 +364,10 @@ static int export_dumps(const struct analyze_args *args, const struct cw_snapsho
 	return CW_EXIT_OK;
 }
 
-/* Adds a note about unrelated problems, because one document describes one problem. */
+/*
+ * Adds a note to the snapshot about further, unrelated problems. One document describes one
+ * problem.
+ */
 static int note_others(const struct analyze_args *args, struct cw_snapshot *snap,
 		       const struct cw_verdict_list *list)
 {
@@ -441,8 +447,8 @@ static int analyze_records(const struct analyze_args *args)
 /* ---- bundles ---- */
 
 /*
- * True if both incidents have the same decision. We ignore their wording, and the confidence, which
- * patience gave.
+ * True if both incidents have the same decision. We compare neither wording nor confidence, which
+ * depends on the time that the job was given.
  */
 static bool is_same_decision(const json_t *a, const json_t *b)
 {
@@ -462,8 +468,8 @@ static bool is_same_decision(const json_t *a, const json_t *b)
 }
 
 /*
- * Compares the verdict with that of the bundle. Prints to standard error, because standard output
- * holds only the verdict.
+ * Compares the new verdict with that of the bundle. Prints the result to standard error, because
+ * standard output has only the verdict.
  */
 static void compare(const json_t *then, const json_t *now)
 {
@@ -479,8 +485,8 @@ static void compare(const json_t *then, const json_t *now)
 }
 
 /*
- * Copies the id and the times of the bundle's incident into the new verdict, because it is the same
- * event.
+ * Copies id and times of the bundle's incident into the new incident, because both describe the
+ * same event.
  */
 static int adopt_event(json_t *incident, const json_t *then)
 {
@@ -494,8 +500,8 @@ static int adopt_event(json_t *incident, const json_t *then)
 }
 
 /*
- * Finds the bundle's incident if the job had several problems at a time. Otherwise finds the worst
- * problem that is present. *ret_v points into the list.
+ * Finds the problem that the bundle's incident describes, because a job may have several at a time.
+ * If none fits, takes the worst problem. *ret_v points into the list.
  */
 static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
 			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)

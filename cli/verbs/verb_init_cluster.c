@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the files of a new cluster's daemons into one directory and nowhere else: their key, or an
- * authority and a certificate per node, and the lines of configuration that name the other nodes.
- * The verb checks the whole request before it writes the first file, and overwrites no file.
+ * Writes the files for the daemons of a new cluster into one directory. They are the common key, or
+ * an authority and a certificate per node, and the configuration that names the other nodes. The
+ * verb checks the whole request before it writes the first file, and overwrites no file.
  */
 #include <argp.h>
 #include <errno.h>
@@ -27,12 +27,12 @@
 
 #define KEY_NAME "peer.key"
 #define KEY_PATH "/etc/collwatch/" KEY_NAME
-/* Most nodes: the limit of a daemon's peer list. */
+/* Limit on the nodes, which is that of a daemon's peer list. */
 #define MAX_NODES 4096u
 
 /*
- * Life of a certificate. It is long enough that renewal is rare, and short enough that lost
- * certificates expire some day.
+ * Validity of a certificate in days. It is long enough that renewal is rare, and short enough that
+ * lost certificates expire some day.
  */
 #define DEFAULT_DAYS 1825
 #define MAX_DAYS 36500
@@ -63,8 +63,8 @@ struct init_args {
 #define DEFAULT_PORT "7411"
 
 /*
- * True if one configuration serves all nodes. This holds if the nodes differ only in their host
- * names, or not at all.
+ * True if one configuration serves all nodes. It does if the nodes have no certificates and differ
+ * at most in their host names.
  */
 static bool has_one_config(const struct init_args *args)
 {
@@ -127,7 +127,10 @@ static char *make_node(const struct init_args *args, const char *name, const cha
 				: cw_or_exit_printf("%s=%s:%s", name, name, port);
 }
 
-/* Adds the nodes of --hosts. Call this when we know how nodes are discovered. */
+/*
+ * Adds the nodes of --hosts. The caller must have parsed --peers-from, which decides about
+ * addresses.
+ */
 static void add_hosts(struct argp_state *state, struct init_args *args)
 {
 	char *list = cw_or_exit(strdup(args->hosts)), *port = strrchr(list, ':'), **names = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `demo` and `suite` belong to the laboratory, which is a package of its own. */
+/* Runs `demo` and `suite`, which belong to the laboratory. It is a separate package. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "common/or_exit/or_exit.h"
 
 /*
- * Replaces this process by the program, with `word` before the words of argv. If that fails, says
- * why.
+ * Replaces this process by the program, with `word` before the words of argv. Returns only if that
+ * fails, and prints the reason.
  */
 static int become(char *program, char *word, int argc, char **argv)
 {

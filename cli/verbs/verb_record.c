@@ -27,14 +27,14 @@
 #include "report/json_util.h"
 
 #define MAX_OPS 1024u
-#define MAX_CONNECTIONS (2 * CW_REC_CONNECTIONS) /* in a record */
+#define MAX_CONNECTIONS (2 * CW_REC_CONNECTIONS) /* limit per record */
 
 enum { OPT_JSON = 256 };
 
 struct record_args {
 	const char *verb, *what; /* "show", and a file or process id */
 	bool json, no_pager;
-	uint64_t ops; /* number of last ops that we show per communicator */
+	uint64_t ops; /* number of newest ops that we show per communicator */
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -154,7 +154,7 @@ struct connections {
 	struct cw_record_connections_omitted omitted;
 };
 
-/* A record that we cannot read has none. */
+/* Reads the connections of a record. A record that we cannot read gives none. */
 static void read_connections(const struct cw_record *rec, struct connections *ret)
 {
 	if (cw_record_connections(rec, ret->all, MAX_CONNECTIONS, &ret->n, &ret->omitted) < 0)
@@ -422,7 +422,7 @@ static json_t *connection_doc(const struct cw_record *rec, const struct cw_recor
 	return cw_json_finish(doc, bad);
 }
 
-/* The connections, and the ones that are missing. */
+/* Adds the connections to the document, and the number of those that the record lacks. */
 static int add_connections(json_t *doc, const struct cw_record *rec)
 {
 	static struct connections found;

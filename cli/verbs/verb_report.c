@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Without an argument, `report` shows the list of incidents. With a path, it shows a bundle
- * directory and needs no daemon. With an id, we ask the daemon. If no daemon answers, we look into
- * this node's default state directory.
+ * Without an argument, `report` shows the list of incidents. With a path, it shows that bundle
+ * directory, without a daemon. With an id, it gets the bundle from the daemon. If no daemon
+ * answers, it reads this node's default state directory.
  */
 #include <argp.h>
 #include <errno.h>
@@ -77,8 +77,8 @@ static void read_since(struct report_args *args, const char *arg, struct argp_st
 }
 
 /*
- * Reads a class. The list of incidents writes classes with blanks, and documents write them with
- * underscores.
+ * Reads the name of a class. The list of incidents has blanks in it, and documents have
+ * underscores; we accept both.
  */
 static void read_class(struct report_args *args, const char *arg, struct argp_state *state)
 {
@@ -244,7 +244,10 @@ static bool is_path(const char *what)
 	return strchr(what, '/') || strcmp(what, ".") == 0 || strcmp(what, "..") == 0;
 }
 
-/* Takes the summaries of other nodes, or their number if they are omitted. */
+/*
+ * Moves the summaries of other nodes from the reply to *ret. If the reply omits them, takes their
+ * number.
+ */
 static int take_remote_summaries(const json_t *reply, struct cw_bundle *ret)
 {
 	json_t *docs = json_object_get(reply, "remote_summaries"), *doc;
@@ -324,7 +327,10 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	return CW_EXIT_ERROR;
 }
 
-/* Lists the missing parts in the copy, too. */
+/*
+ * Adds a document that says that the copy lacks summaries of other nodes, if the daemon omitted
+ * some.
+ */
 static int note_omitted(struct cw_bundle *bundle)
 {
 	const struct cw_tensor_samples_head head = { .node = "",
@@ -399,7 +405,8 @@ static int show(const struct report_args *args)
 	if (args->copy)
 		return write_copy(args, &bundle);
 	if (args->ask.json) {
-		if (bundle.incident && bundle.postmortem) /* if memory runs out, it is missing */
+		/* if memory runs out, the output lacks the post-mortem */
+		if (bundle.incident && bundle.postmortem)
 			(void)json_object_set(bundle.incident, "postmortem", bundle.postmortem);
 		cw_print_json(cw_bundle_head(&bundle));
 		return CW_EXIT_OK;

@@ -18,7 +18,7 @@
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
 
-/* The leader has 32 s. If it does not answer, this node's daemon takes 30 s more. */
+/* The leader may take 32 s. If it does not answer, this node's daemon may take 30 s more. */
 #define TIMEOUT_MS 70000
 #define WIDTH 100
 
@@ -28,7 +28,7 @@ struct stacks_args {
 	struct cw_ask_options ask;
 	const char *what[2]; /* JOB, RANK */
 	unsigned n_what;
-	pid_t pid; /* 0 = of a job */
+	pid_t pid; /* process of --pid; 0 = the user named a job */
 	bool all_frames, no_pager;
 };
 
@@ -84,8 +84,8 @@ const struct argp cw_argp_stacks = {
 };
 
 /*
- * Asks the daemon for the stacks. A number alone may also name a job (Slurm), so we first ask for a
- * job with this number.
+ * Queries the daemon for the stacks. A number may be a rank or the id of a Slurm job, so we first
+ * try it as a job.
  */
 static int ask(const struct stacks_args *args, const char *job, const char *rank, json_t **ret,
 	       uint32_t *ret_code, struct cw_err *err)
@@ -138,7 +138,9 @@ static void show(const struct stacks_args *args, const json_t *doc)
 		cw_text_put(&t, CW_TEXT_YELLOW, "note: ");
 		cw_text_wrap(&t, 6, 6, note);
 	}
-	/* One rank is shown alone; several ranks share a tree of their common frames. */
+	/*
+	 * We show the full stacks of a single rank, and a tree of common frames for several ranks.
+	 */
 	one = json_array_get(evidence, 0);
 	if (cw_json_int(doc, "processes", 0) != 1 || !one) {
 		cw_render_stack_tree(&t, doc, args->all_frames);

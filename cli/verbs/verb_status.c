@@ -86,7 +86,7 @@ const struct argp cw_argp_status = {
 	       "or its leader did not answer.",
 };
 
-/* Returns the size of the terminal. A file has no limit. */
+/* Returns the size of the terminal. A file has no limit (0 rows). */
 static struct winsize terminal_size(bool is_terminal)
 {
 	struct winsize size = { 0 };
@@ -116,12 +116,15 @@ static int watch(const struct status_args *args)
 		if (is_terminal)
 			fputs("\033[H\033[J", stdout);
 		if (r < 0)
-			printf("%s\n", err.text); /* go on: the daemon may come back */
+			printf("%s\n", err.text); /* we go on, because the daemon may come back */
 		else
 			cw_render_status_lines(stdout, status, cw_text_wants_color(stdout),
 					       size.ws_row, size.ws_col);
 		json_decref(status);
-		/* A terminal's stream is line-buffered, so an earlier write may have failed. */
+		/*
+		 * A terminal's stream is line-buffered, so a write before fflush() may have failed.
+		 * ferror() shows it.
+		 */
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return CW_EXIT_ERROR;
 		(void)sleep(WATCH_EVERY_S);
@@ -139,7 +142,7 @@ static void show(const struct status_args *args, const json_t *status)
 		cw_render_status(stdout, status, has_color);
 }
 
-/* Writes the page. Late ranks come from the status. Without a status the page has none. */
+/* Writes the page. It lists late ranks if we can get the status, too. */
 static int show_page(const struct status_args *args, const json_t *ops)
 {
 	FILE *out = cw_page_file_open(args->output);

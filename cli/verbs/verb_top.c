@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows what this node's ranks call right now. We fetch the daemon's totals of ops
- * (collwatch.ops/1) repeatedly and print by how much they grew between two fetches. The ranks that
- * come late stand above these lines.
+ * Shows the current calls of this node's ranks. We fetch the daemon's totals of ops
+ * (collwatch.ops/1) repeatedly and print their growth between two fetches. Ranks that come late are
+ * listed above these lines.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -22,7 +22,10 @@
 #include "report/json_util.h"
 
 #define TIMEOUT_MS 5000
-/* Longer than a second, because the daemon updates its totals once a second. */
+/*
+ * Seconds between two fetches. It is longer than a second, because the daemon updates its totals
+ * once a second.
+ */
 #define EVERY_S 2
 
 enum { OPT_ONCE = 256 };
@@ -95,7 +98,7 @@ static bool is_same_row(const json_t *a, const json_t *b)
 	return cw_json_int(a, "uid", 0) == cw_json_int(b, "uid", 0);
 }
 
-/* Finds the same row in the previous answer; NULL = the row is new. */
+/* Returns the row of the previous answer for the same calls; NULL = the row is new. */
 static const json_t *find(const json_t *rows, const json_t *row)
 {
 	const json_t *before;
@@ -108,8 +111,8 @@ static const json_t *find(const json_t *rows, const json_t *row)
 }
 
 /*
- * Returns the growth per second. If the daemon forgot a process, the total is smaller, and we count
- * no growth.
+ * Returns the growth of the row's total per second. A smaller total means that the daemon forgot a
+ * process; we count no growth then.
  */
 static json_t *rate(const json_t *row, const json_t *before, const char *name, double seconds)
 {
@@ -135,7 +138,7 @@ static int add_rates(struct sample *now, const struct sample *before)
 	return bad;
 }
 
-/* Prints as many lines as fit the terminal. If the output is no terminal, prints all. */
+/* Prints as many lines as fit the terminal. Without a terminal, prints all lines. */
 static void put_screen(const char *text)
 {
 	struct winsize size = { 0 };
