@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory of baselines. Each rank has one file for its collectives and one for its operators.
- * Blocks on the disk.
+ * A directory of baselines, the files that record a run for comparison. Each rank has one file for
+ * its collectives and one for its operators. All functions block on the disk.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ struct baseline_listed {
 };
 
 struct baseline_listing {
-	struct baseline_listed *files; /* by rank; of one rank, collectives first */
+	/* sorted by rank; the two files of one rank: collectives first */
+	struct baseline_listed *files;
 	uint32_t n;
 };
 
@@ -29,9 +30,9 @@ bool baseline_dir_has(const char *dir);
 void baseline_dir_remove(const char *dir);
 
 /*
- * Lists the baselines of a directory. Returns 0, or -errno and err names the file: -ENOENT no
- * baseline there, -EBADMSG a file is not a baseline, -EEXIST two files belong to one rank. Zeroes l
- * first. The caller calls baseline_listing_fini() in any case.
+ * Lists the baselines of a directory in *l, which it zeroes first. Returns 0, or -errno with the
+ * file's name in err. -ENOENT: there is no baseline. -EBADMSG: a file is not a baseline. -EEXIST:
+ * two files belong to one rank. The caller calls baseline_listing_fini() in any case.
  */
 int baseline_dir_list(const char *dir, struct baseline_listing *l, struct cw_err *err);
 void baseline_listing_fini(struct baseline_listing *l);

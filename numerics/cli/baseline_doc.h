@@ -6,5 +6,5 @@
 
 #include "numerics/cli/baseline_job.h"
 
-/* New reference; NULL = out of memory. */
+/* Makes the document. New reference; NULL = out of memory. */
 json_t *baseline_doc(const struct baseline_job *job, const struct baseline_request *request);

@@ -55,8 +55,8 @@ static bool is_denied(const struct baseline_request *request, enum baseline_key 
 }
 
 /*
- * Finds the communicators and call sites that the user excluded. It matches each text from outside
- * against the patterns once, not once per op.
+ * Marks the communicators and call sites that the filters exclude. We match each name with the
+ * patterns once, because there are far fewer names than ops.
  */
 static void deny(const struct baseline_request *request, struct cw_baseline_run *run)
 {
@@ -195,7 +195,7 @@ static bool is_compared(const struct baseline_rank *r)
 	return r->a.is_there && r->b.is_there;
 }
 
-/* Counts ranks, not parts: the parts of one rank are adjacent. */
+/* Counts the ranks. A rank may have two parts, which are adjacent. */
 static void count_ranks(struct baseline_job *job)
 {
 	bool is_compared_one = false, differs = false;
@@ -235,7 +235,7 @@ static const char *name_of_part(enum cw_baseline_file_part part)
 	return part == CW_BASELINE_OPERATORS ? "the operators of " : "";
 }
 
-/* True if all ranks of both runs are present. For runs with different numbers of ranks. */
+/* True if all ranks of both runs are present. Call it only if the runs' numbers of ranks differ. */
 static bool is_whole(const struct baseline_job *job)
 {
 	return job->parts[0].a.n_ranks >= (uint32_t)job->world_size_a &&
@@ -288,7 +288,10 @@ static void judge(struct baseline_job *job)
 
 /* ---- different numbers of ranks ---- */
 
-/* True if the numbers of ranks are known and differ. Then each rank has different work. */
+/*
+ * True if the numbers of ranks are known and differ. Then a rank of one run does other work than
+ * the same rank of the other run.
+ */
 static bool are_other_worlds(const struct baseline_listing *a, const struct baseline_listing *b)
 {
 	int32_t x = a->files[0].world_size, y = b->files[0].world_size;
@@ -305,7 +308,7 @@ typedef int (*take_rank_fn)(struct cw_baseline_group_run *g, const struct cw_bas
 
 /*
  * Calls `take` for each rank's collectives, one file at a time. The callers read each file twice,
- * so that memory holds only the calls that count.
+ * so that memory holds only the calls that we compare.
  */
 static int each_rank(const struct baseline_listing *from, take_rank_fn take,
 		     struct cw_baseline_group_run *g, struct baseline_part *part,

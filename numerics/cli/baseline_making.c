@@ -79,7 +79,10 @@ static int say_end(const struct baseline_rank_end *end, bool is_complete)
 	return end->error;
 }
 
-/* Warns the user about missing ranks before a comparison with a complete run. */
+/*
+ * Warns the user about missing ranks. A comparison with a complete run would otherwise find them
+ * too late.
+ */
 static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool is_program,
 			bool is_complete)
 {
@@ -100,7 +103,10 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 					   : "");
 }
 
-/* Reports on all ranks. A disk error is worse than a run without sampled tensors. */
+/*
+ * Prints a message per rank with a problem, and returns the exit status. A disk error is worse than
+ * a run without sampled tensors.
+ */
 static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_complete,
 		    bool is_program, uint64_t n_operators)
 {
@@ -122,7 +128,7 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 	return status;
 }
 
-/* Reads the operators of a rank from a file of collwatch.torch and makes a baseline of them. */
+/* Makes a baseline of a rank's operators, from a file of collwatch.torch. */
 static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
 {
 	struct cw_tensor_baseline_said said;
@@ -151,8 +157,8 @@ static int is_of_lines(const struct dirent *entry)
 }
 
 /*
- * Reads the files that the program's ranks left in the directory, and makes baselines of them,
- * which are faster to read.
+ * Makes baselines of the files that the program's ranks left in the directory. Baselines are faster
+ * to read.
  */
 static int read_left(const char *dir, uint64_t *n_operators)
 {

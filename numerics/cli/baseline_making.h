@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the baseline of a run: either of a program while its ranks run on this machine, or of
- * existing records and files. Messages go to standard error.
+ * Makes the baseline of a run, from a program whose ranks run on this machine or from existing
+ * records and files. Messages go to standard error.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 #include "common/err.h"
 
 /*
- * Exit statuses, a subset of those common to all verbs. DIFFERS also stands for a program
- * that failed.
+ * Exit statuses, a subset of those that all verbs have. DIFFERS is also the status if the program
+ * failed.
  */
 enum {
 	BASELINE_EXIT_EQUAL = CW_EXIT_OK,
@@ -22,25 +22,25 @@ enum {
 	BASELINE_EXIT_INCOMPARABLE = CW_EXIT_NO_DATA
 };
 
-/* All pointers are borrowed. */
+/* The source of a baseline. All pointers are borrowed. */
 struct baseline_making {
-	char **program; /* NULL: no program; instead use these files: */
+	char **program; /* NULL: use the files in paths instead */
 	char **paths;
 	uint32_t n_paths;
-	const char *agent, *summary; /* NULL = the installed agent, and "full" */
+	const char *agent, *summary; /* NULL = the installed agent, and the value "full" */
 	bool complete;               /* ranks wait until we have read their summaries */
 };
 
 /*
- * Makes sure that the directory exists and contains no baselines. Returns 0 or -errno; -EEXIST if
- * it contains some.
+ * Creates the directory if necessary. Returns 0 or -errno; -EEXIST if the directory contains
+ * baselines.
  */
 int baseline_making_dir(const char *dir, struct cw_err *err);
 
 /*
- * Records the baseline. Returns BASELINE_EXIT_EQUAL if the baseline is complete, USAGE after an
- * error, which the function prints, and INCOMPARABLE if no tensors were sampled. *ret_program is 0
- * if the program succeeded. Blocks until the program ends, and sets environment variables of this
- * process for it.
+ * Records the baseline. Returns BASELINE_EXIT_EQUAL if the baseline is complete, INCOMPARABLE if
+ * the ranks sampled no tensors, and USAGE after an error, which it prints. *ret_program is 0 if the
+ * program succeeded. Blocks until the program ends. Sets environment variables of this process for
+ * the program.
  */
 int baseline_making_run(const struct baseline_making *m, const char *dir, int *ret_program);

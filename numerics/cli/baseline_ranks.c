@@ -20,15 +20,15 @@
 #include "common/parse.h"
 #include "record/record_process.h"
 
-#define PIDS (4u << 20) /* no kernel's pid_max is higher */
+#define PIDS (4u << 20) /* every kernel's pid_max is at most this */
 /*
- * Intervals of scans for processes. The interval is short while ranks may be starting, because a
- * record found late has already overwritten its oldest entries.
+ * Intervals between two scans for processes. A record that we find late has already overwritten its
+ * oldest entries. So the interval is short while ranks may be starting.
  */
 #define SCAN_EAGER_NS (10 * CW_NS_PER_MS)
 #define SCAN_CALM_NS (250 * CW_NS_PER_MS)
 #define EAGER_FOR_NS (10000 * CW_NS_PER_MS)
-/* The kernel reuses pids, so we inspect all processes again after this time. */
+/* After this time we inspect all processes again, because the kernel reuses pids. */
 #define FORGET_NS (5000 * CW_NS_PER_MS)
 #define DEPTH_MAX 64
 
@@ -70,7 +70,7 @@ static void set_foreign(struct baseline_ranks *r, uint64_t pid)
 
 /* ---- finding records ---- */
 
-/* Returns the pid of the parent, or 0 if the process is gone. */
+/* Returns the pid of the process's parent, or 0 if the process is gone. */
 static uint64_t parent_of(uint64_t pid)
 {
 	char path[64], text[512], *at;
@@ -221,9 +221,11 @@ int baseline_ranks_start(const char *dir, const char *complete, struct baseline_
 	r->foreign = calloc(1, PIDS / 8);
 	r->eager_until_ns = now() + EAGER_FOR_NS;
 	error = r->dir && r->foreign && !complete == !r->complete ? 0 : ENOMEM;
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* otherwise we miss orphans */
+	/* otherwise init adopts orphans, and we miss them */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	/*
-	 * The thread inherits a mask that blocks all signals, because the main thread handles them.
+	 * The main thread handles signals. So we block all signals here, and the new thread
+	 * inherits this mask.
 	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentences of `baseline check`. Each function writes one of them into buf, on one line. */
+/*
+ * Makes the sentences of `baseline check`. Each function writes one sentence into buf, on one line.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -8,14 +10,24 @@
 
 #define BASELINE_TEXT_BYTES_MAX 1024
 
-/* "rank 2: what went into all_reduce #12 on dp (step 3, train.py:88 in backward): absmax …" */
+/*
+ * Writes "rank 2: what went into all_reduce #12 on dp (step 3, train.py:88 in backward): absmax …".
+ */
 char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t len);
-/* "all_reduce #12 on dp  fp32 x 256 sum  in: absmax 1, mean 0.5, l2 16  out: not looked at whole"
+/*
+ * Writes an op with its statistics:
+ * "all_reduce #12 on dp  fp32 x 256 sum  in: absmax 1, mean 0.5, l2 16  out: not looked at whole".
  */
 char *baseline_text_op(const struct baseline_op *op, char *buf, size_t len);
-/* "checked 398 of 400 ops of 4 ranks, …" */
+/* Writes "checked 398 of 400 ops of 4 ranks, …". */
 char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t len);
-/* Returns the names of operators that one side did not sample; "" = none. Borrowed. */
+/*
+ * Returns the names of operators that one run did not sample; "" = none. is_check: of the check,
+ * not of the baseline. Borrowed.
+ */
 const char *baseline_text_denied(const struct baseline_job *job, bool is_check);
-/* Says what one side's files have lost, for all ranks together; "" without losses. */
+/*
+ * Writes what the files of one run have lost, for all ranks together; "" without losses. is_check:
+ * of the check, not of the baseline.
+ */
 char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *buf, size_t len);

@@ -36,7 +36,7 @@ static bool is_of_module(const char *parameter, const char *other)
 	return module_len(parameter) == len && strncmp(parameter, other, len) == 0;
 }
 
-/* Lists parameters in words. Parameters of one module are adjacent. */
+/* Writes a sentence with the parameters. Parameters of one module are adjacent. */
 static const char *say(const json_t *parameters, bool is_certain, char *buf, size_t len)
 {
 	const char *before = NULL;
@@ -65,7 +65,8 @@ static const char *say(const json_t *parameters, bool is_certain, char *buf, siz
 /* ---- one line ---- */
 
 /*
- * Returns the rank's communicator of this name. Only torch's groups count, and these have a name.
+ * Returns the index of the rank's communicator with this name. Only torch's groups matter here, and
+ * they all have a name.
  */
 static uint32_t comm_called(const struct cw_numerics_job *job,
 			    const struct cw_numerics_rank_said *rank, const char *name)
@@ -81,7 +82,7 @@ static uint32_t comm_called(const struct cw_numerics_job *job,
 	return CW_NUMERICS_NONE;
 }
 
-/* The texts of one line, each of which is made once. */
+/* The texts of one line of the file. We make each text once. */
 struct line_texts {
 	struct cw_arena *arena;
 	const json_t *buckets;
@@ -115,8 +116,8 @@ static int fill(struct cw_numerics_input *in, const struct cw_numerics_buckets *
 		struct cw_numerics_sample *sample = &in->job.samples[i];
 
 		/*
-		 * The newest line wins, but a guess does not replace a certain answer about
-		 * earlier steps.
+		 * The newest line about a step replaces older ones. But a guess does not replace a
+		 * certain answer about earlier steps.
 		 */
 		if (f->bucket == CW_NUMERICS_NONE || sample->step >= t->until ||
 		    (sample->carried && (sample->is_carried_certain || !f->is_certain)))

@@ -27,7 +27,7 @@ static const char *node_of(const json_t *doc)
 	return cw_json_str(doc, "node", "");
 }
 
-/* True for the last page of a node. It says how many ranks of the node are missing. */
+/* True for the last page of a node, which says how many ranks of the node are missing. */
 static bool is_last_page(const json_t *docs, size_t i)
 {
 	for (size_t k = i + 1; k < json_array_size(docs); k++)
@@ -36,7 +36,9 @@ static bool is_last_page(const json_t *docs, size_t i)
 	return true;
 }
 
-/* Adds a document as if it were a node's answer. Its processes were alive or dead at that time. */
+/*
+ * Adds a document like a node's answer. The document says which processes were alive at its time.
+ */
 static int add_doc(struct numerics_gather *g, const json_t *doc, struct numerics_page *ret,
 		   struct cw_err *err)
 {
@@ -106,14 +108,14 @@ static bool has_rank(const json_t *doc, const json_t *rank)
 enum pages {
 	PAGES_NONE,     /* no page with ranks */
 	PAGES_OTHERS,   /* pages of other nodes only */
-	PAGES_ALL,      /* also of the bundle's own node */
-	PAGES_ANOTHERS, /* pages of its own node, but none contains the bundle's ranks */
+	PAGES_ALL,      /* pages of the bundle's own node too */
+	PAGES_ANOTHERS, /* pages of the bundle's own node, but without the bundle's ranks */
 };
 
 /*
- * Classifies the pages in the bundle. The summaries of the bundle's own node date from the bundle's
- * creation. Afterwards the leader asked all nodes including its own, so that all answers are from
- * one time. By then the job may have been restarted.
+ * Classifies the pages in the bundle. The bundle's own node wrote its summaries when it made the
+ * bundle. Later the leader queried all nodes including its own, to have all answers from one time.
+ * By then the job may have been restarted.
  */
 static enum pages whose_pages(const struct cw_bundle *bundle)
 {

@@ -10,11 +10,11 @@
 #include "common/err.h"
 #include "numerics/read/numerics_files.h"
 
-/* True for a directory, which cannot be a record. */
+/* True if the path is a directory, which may be a bundle but not a record. */
 bool numerics_bundle_is(const char *path);
 /*
- * Reads the summaries in a bundle. Returns 0, and ret->silent names the nodes with an unreadable
- * answer. -ENODATA: the bundle has no summaries. Other -errno: err is set and names the path. The
- * caller calls cw_numerics_input_fini() in any case. Borrows path.
+ * Reads the summaries in a bundle. Borrows path. Returns 0; ret->silent then names the nodes whose
+ * answer is unreadable. -ENODATA: the bundle has no summaries. Other -errno: err is set and names
+ * the path. The caller calls cw_numerics_input_fini() in any case.
  */
 int numerics_bundle_read(const char *path, struct cw_numerics_input *ret, struct cw_err *err);

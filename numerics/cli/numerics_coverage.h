@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `numerics` has covered, for the last line of its text and for its document. */
+/*
+ * Describes the ranks, calls and tensors that `numerics` has covered, for the last line of its text
+ * and for its document.
+ */
 #pragma once
 
 #include <stddef.h>

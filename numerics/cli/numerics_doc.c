@@ -206,7 +206,10 @@ static json_t *groups_doc(const struct cw_numerics_job *job, const uint32_t *sam
 	return cw_json_finish(list, bad);
 }
 
-/* Lists the members by their value of one property. v: members, sorted by this property. */
+/*
+ * Lists the members of a call by their value of one property. v: the members, sorted by this
+ * property.
+ */
 static json_t *members_doc(const struct cw_numerics_job *job, const struct cw_member *v, uint32_t n,
 			   enum cw_members_by by)
 {

@@ -19,7 +19,7 @@ struct numerics_part {
 	struct numerics_part *next;
 	struct cw_numerics_job job;
 	const struct cw_numerics_source *sources;
-	bool *wanted; /* per rank */
+	bool *wanted; /* per rank of the part: it belongs to the run */
 	struct cw_arena arena;
 };
 
@@ -122,9 +122,10 @@ int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char
 
 struct candidate {
 	struct numerics_part *part;
-	uint32_t rank; /* its index in the part */
+	uint32_t rank; /* index of the rank in the part */
 	uint32_t order;
-	int64_t ended_wall_ns; /* as its source reports it; 0 = unknown, or it lives */
+	/* end of the process, as the source reports it; 0 = unknown, or the process lives */
+	int64_t ended_wall_ns;
 };
 
 static const struct cw_numerics_source *source_of(const struct candidate *c)
@@ -133,8 +134,8 @@ static const struct cw_numerics_source *source_of(const struct candidate *c)
 }
 
 /*
- * Sorts candidates so that those of one rank are adjacent, the best one first. Candidates without a
- * rank number are grouped by record.
+ * Sorts the candidates. Candidates for one rank become adjacent, the best one first. Candidates
+ * without a rank number are grouped by record.
  */
 static int compare_candidates(const void *a, const void *b)
 {
@@ -160,7 +161,8 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 }
 
 /*
- * Adds a daemon's knowledge of the process's end, even if we also found the process in another way.
+ * Copies the process's end, which only a daemon knows. We may have found the same process a second
+ * time without a daemon.
  */
 static void add_end(struct candidate *to, const struct candidate *same)
 {
@@ -185,11 +187,12 @@ static uint32_t drop_doubles(struct candidate *v, uint32_t n)
 
 /* ---- selection of the run ---- */
 
-/* We go from rank to rank through shared communicators, at most this many times. */
+/* Shared communicators lead from rank to rank of a run. We follow them at most this many times. */
 #define MAX_ROUNDS 16u
 
 struct run {
-	struct cw_numerics_comm *comms; /* of the run's candidates, sorted */
+	/* communicators of the candidates that belong to the run, sorted */
+	struct cw_numerics_comm *comms;
 	size_t n;
 	int64_t since_ns; /* start of the oldest process that certainly belongs to the run */
 };
@@ -218,8 +221,8 @@ static void add_comms(struct run *run, const struct candidate *c)
 }
 
 /*
- * Returns the time of the candidate's last call; 0 = unknown. It identifies processes that ended
- * before the others began, because these belong to an earlier run.
+ * Returns the time of the candidate's last call; 0 = unknown. A process whose last call is before
+ * the start of the others belongs to an earlier run.
  */
 static int64_t last_ns(const struct candidate *c)
 {
@@ -233,8 +236,8 @@ static int64_t last_ns(const struct candidate *c)
 }
 
 /*
- * Returns when the process ended. The last call is only a lower bound: a hung run makes no calls
- * for long before the user ends it.
+ * Returns the end of the process. If we do not know it, returns the last call, which may be much
+ * earlier: a hung run makes no calls until the user ends it.
  */
 static int64_t end_ns(const struct candidate *c)
 {
@@ -257,7 +260,7 @@ static bool is_of_run(const struct run *run, const struct candidate *c)
 	return false;
 }
 
-/* Returns the earlier time. 0 stands for an unknown time. */
+/* Returns the earlier of two times. 0 means unknown. */
 static int64_t earliest(int64_t a_ns, int64_t b_ns)
 {
 	if (!a_ns || !b_ns)
@@ -271,9 +274,9 @@ static bool *wanted(const struct candidate *c)
 }
 
 /*
- * Selects the live ranks or, if no rank is alive, the rank with the newest record. Also sets the
- * start of their run. Live processes without summaries also belong to a run. If the newest rank
- * ended before the first of these processes began, it belongs to an earlier run. Otherwise these
+ * Selects the live ranks. If no rank is alive, selects the rank with the newest record. Also sets
+ * the start of the run. Live processes without summaries belong to a run, too. If the newest rank
+ * ended before the first of these processes began, it belongs to an earlier run. Otherwise such
  * processes prove nothing, because they may be older than many runs.
  */
 static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns, struct run *run)
@@ -308,8 +311,8 @@ static void want_first(struct candidate *v, uint32_t n, int64_t living_since_ns,
 }
 
 /*
- * Does one round: adds the candidates that belong to the run as known so far. Returns true if the
- * run has grown.
+ * Adds the candidates that belong to the run as we know it so far. Returns true if the run has
+ * grown, so that another call may add more.
  */
 static bool want_more(struct candidate *v, uint32_t n, struct run *run)
 {
@@ -339,7 +342,7 @@ static bool has_bad(const struct candidate *c)
 	return false;
 }
 
-/* Selects the run's ranks and counts the rejected ones. Returns 0 or -ENOMEM. */
+/* Selects the run's ranks and counts the other ones. Returns 0 or -ENOMEM. */
 static int want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t living_since_ns,
 		struct cw_numerics_input *in)
 {

@@ -3,12 +3,11 @@
  * Merges ranks from several sources into one job. The sources are the ranks that `numerics` has
  * read itself, and the ranks in other nodes' documents (collwatch.summaries/1).
  *
- * If several processes claim one rank, we take the live one, or else the process with the newest
- * record: a restarted job leaves dead ranks of its earlier run. We take a dead rank without
- * successor under either of two conditions. It made a call after the first live rank began, or it
- * shares a communicator with a rank of the run. If no rank is alive, not even a rank without
- * summaries, the newest rank defines the run. In a bundle, the same rules hold for the moment of
- * the bundle.
+ * A restarted job leaves dead ranks of its earlier run. So if several processes claim one rank, we
+ * take the live one, or else the process with the newest record. We take a dead rank without
+ * successor in two cases. It made a call after the first live rank began, or it shares a
+ * communicator with a rank of the run. If no rank is alive, with summaries or without, the newest
+ * rank defines the run. For a bundle, "alive" means alive at the time of the bundle.
  */
 #pragma once
 
@@ -21,14 +20,14 @@
 
 struct numerics_part;
 
-/* Sources to merge. A zeroed gather is empty. */
+/* The sources to merge. A zeroed struct is empty. */
 struct numerics_gather {
 	struct numerics_part *parts;
 	/* start of the first live process, with summaries or without; 0 = none */
 	int64_t living_since_ns;
 };
 
-/* A node's page: the number of its ranks, and its last rank. */
+/* A page of a node's answer: the number of its ranks, and a mark of its last rank. */
 struct numerics_page {
 	uint32_t n_ranks, n_omitted;
 	int64_t last_ns;
@@ -36,13 +35,14 @@ struct numerics_page {
 };
 
 /*
- * Adds a document. path: the origin to report for its ranks, or NULL if they are processes on
- * `node`. Copies what it keeps. Returns 0, -ENOMEM, or -EBADMSG or -E2BIG with err set.
+ * Adds a document and copies the parts that it needs. path: the origin that we report for the
+ * document's ranks; NULL: they are processes on `node`. Returns 0, -ENOMEM, or -EBADMSG or -E2BIG
+ * with err set.
  */
 int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char *path,
 			const char *node, struct numerics_page *ret, struct cw_err *err);
 
-/* Selects ranks and adds them to those of `in`. Returns 0, -E2BIG or -ENOMEM. */
+/* Selects the ranks of the run and adds them to those of `in`. Returns 0, -E2BIG or -ENOMEM. */
 int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in);
 /* Releases everything and leaves g empty. */
 void numerics_gather_fini(struct numerics_gather *g);

@@ -340,7 +340,10 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 	if (said->n_rows_over_limit)
 		fprintf(out, "  … and more of such rows: %u\n", said->n_rows_over_limit);
 	for (uint32_t f = 0; f < in->n; f++) {
-		/* All members found the same differences, so we show the first answer. */
+		/*
+		 * All members found the same differences, so we show those of the first file that
+		 * has some.
+		 */
 		const json_t *line = json_array_get(in->files[f].replicas, 0);
 		size_t n = json_array_size(json_object_get(line, "different"));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of `numerics` on modules and operators: single sentences, the whole text, and the
- * collwatch.modules/1 document.
+ * Makes the report of `numerics` on modules and operators: single sentences, the whole text, and
+ * the collwatch.modules/1 document.
  */
 #pragma once
 
@@ -14,18 +14,18 @@
 #include "numerics/read/tensor_lines.h"
 
 /*
- * "rank 2 was the first …". This and the next functions write one line into buf. said must have a
- * first event.
+ * Writes "rank 2 was the first …". Each function from here to numerics_modules_stop() writes one
+ * line into buf. said must have a first event.
  */
 char *numerics_modules_first(const struct cw_tensor_lines *in, const struct cw_modules_report *said,
 			     char *buf, size_t len);
 char *numerics_modules_row(const struct cw_tensor_lines *in, const struct cw_modules_row *row,
 			   char *buf, size_t len);
-/* line: a comparison of replicas. i: index into its differences. */
+/* Writes a difference between replicas. line: the comparison. i: index into its differences. */
 char *numerics_modules_replica(const json_t *line, size_t i, char *buf, size_t len);
 char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, size_t len);
 
-/* Describes a line of the program at which it stopped by itself. */
+/* Writes a sentence about a line of the program at which it stopped by itself. */
 char *numerics_modules_stop(const struct cw_tensor_lines_file *file, const json_t *stop, char *buf,
 			    size_t len);
 /* Prints a call and its statistics as lines of text. */
@@ -34,12 +34,12 @@ void numerics_modules_show_call(FILE *out, const json_t *frame);
 bool numerics_modules_is_alarming(const struct cw_tensor_lines *in,
 				  const struct cw_modules_report *said);
 /*
- * True if the files contain a whole step of any data. Otherwise they say nothing about the numbers.
+ * True if the files contain data of a whole step. Otherwise they prove nothing about the numbers.
  */
 bool numerics_modules_has_looked(const struct cw_tensor_lines *in);
 /*
- * Prints the report. last: how many frames to show before the first bad one, and how many lines of
- * code before a stop.
+ * Prints the report. last: the number of frames to show before the first bad one, and of lines of
+ * code to show before a stop.
  */
 void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 			   const struct cw_modules_report *said, size_t last);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We first ask the local daemon which nodes have a job of that name, and it asks all nodes. Then we
- * ask each of these nodes for its ranks, page by page, because all ranks of a node do not fit into
- * one answer.
+ * First we query the local daemon for the nodes that have a job of that name; the daemon queries
+ * all nodes. Then we query each of these nodes for its ranks. We fetch them page by page, because
+ * the ranks of a node do not fit into one answer.
  */
 #include "numerics/cli/numerics_nodes.h"
 
@@ -21,16 +21,16 @@
 #include "report/json_util.h"
 
 #define VERB "summaries"
-/* Longer than the daemon's own time-out. */
+/* Time-out of a query, longer than the daemon's own. */
 #define TIMEOUT_MS 10000
 /*
- * A daemon rejects a client that asks too often. We retry after PAUSE_MS, then after twice that,
- * and so on.
+ * A daemon rejects a client that sends too many queries. We retry after PAUSE_MS, then after twice
+ * that, and so on, TRIES times in all.
  */
 #define TRIES 8
 #define PAUSE_MS 200
 #define NODE_BYTES 128
-/* Well-kept machines' clocks differ by less than this. */
+/* The clocks of well-kept machines differ by less than this. */
 #define CLOCKS_DIFFER_NS (60 * CW_NS_PER_S)
 
 static void wait_a_while(unsigned n)
@@ -57,7 +57,7 @@ static int ask(const struct numerics_nodes *nodes, const json_t *args, json_t **
 
 /* ---- the ranks of one node ---- */
 
-/* Makes the arguments for the page after `before`. NULL: the first page. */
+/* Makes the arguments of the query for the page after `before`. NULL = the first page. */
 static json_t *page_args(const json_t *job, const struct numerics_page *before)
 {
 	json_t *args = json_pack("{s:O, s:O, s:O}", "node", json_object_get(job, "node"), "job",
@@ -72,8 +72,8 @@ static json_t *page_args(const json_t *job, const struct numerics_page *before)
 }
 
 /*
- * Asks for a page and adds it. page: the previous page on entry, this page on return. *ret_n:
- * number of ranks so far.
+ * Queries a page and adds its ranks to g. page: the previous page on entry, the new one on return.
+ * *ret_n: number of ranks so far.
  */
 static int add_page(const struct numerics_nodes *nodes, const json_t *job, const char *node,
 		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
@@ -94,8 +94,8 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 }
 
 /*
- * Adds a node's ranks. If its answer is missing or invalid, we add its name to silent and still use
- * the other nodes.
+ * Adds a node's ranks. If its answer is missing or invalid, adds the node's name to silent instead,
+ * and the other nodes still count.
  */
 static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		    struct numerics_gather *g, struct cw_numerics_input *in,
@@ -133,8 +133,8 @@ static const char *label_of(const json_t *job)
 }
 
 /*
- * True for a job of the wanted name, but only once per node, so that a node gains nothing by
- * repeating an entry.
+ * True for a job with the name that the user gave. If a node lists a job twice, only the first
+ * entry counts. Otherwise a hostile node could make us work without end.
  */
 static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, size_t i)
 {
@@ -149,8 +149,8 @@ static bool is_meant(const struct numerics_nodes *nodes, const json_t *jobs, siz
 }
 
 /*
- * Determines the job's user and full name from local records or options. Without these, the first
- * listed job decides.
+ * Determines the job's user and full name. They follow from the local records or the options.
+ * Without either, we take the first job in the list.
  */
 static int choose_job(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		      const json_t *jobs, int64_t *ret_uid, const char **ret_label,
@@ -192,8 +192,8 @@ static bool is_of(const json_t *job, int64_t uid, const char *label)
 }
 
 /*
- * Returns the start of the oldest live process without summaries: ranks that ended before it belong
- * to an earlier run. We use the nodes' clocks, as for calls, and ignore a time in the future.
+ * Returns the start of the oldest live process without summaries, by the clock of its node. Ranks
+ * that ended before it belong to an earlier run. We ignore a time in the future.
  */
 static int64_t living_since(const json_t *living, int64_t uid, const char *label)
 {
@@ -220,8 +220,8 @@ static bool is_on(const json_t *job, const char *node)
 }
 
 /*
- * Chooses one of several jobs with the same label on different hosts: the local job, or the only
- * one. Sets *ret_node, which is borrowed from jobs or here. "": the job spans all nodes.
+ * Chooses one of several jobs that have the same label on different hosts: the job on this host, or
+ * the only one. Sets *ret_node, which borrows from jobs or here. "": the job spans all nodes.
  */
 static int choose_node(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		       const json_t *jobs, const char *here, int64_t uid, const char *label,
@@ -252,7 +252,7 @@ static int choose_node(const struct numerics_nodes *nodes, const struct cw_numer
 	return 0;
 }
 
-/* Adds the ranks of all nodes. here: the name of the node whose daemon we asked. */
+/* Adds the ranks of all nodes. here: the name of the node whose daemon we queried. */
 static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const char *here,
 		   struct cw_numerics_input *in, struct numerics_gather *g,
 		   struct numerics_silent *silent, struct cw_err *err)
@@ -269,8 +269,8 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 	if (r < 0)
 		return r;
 	/*
-	 * living_since() covers all nodes. For a job on a single host it might return the time of
-	 * another job, so we do not use it then.
+	 * living_since() considers all nodes. For a job on a single host it might return the time
+	 * of another host's job, so we do not use it then.
 	 */
 	if (!*node)
 		g->living_since_ns = living_since(json_object_get(doc, "living"), uid, label);
@@ -305,8 +305,8 @@ static void name_silent(const json_t *doc, struct numerics_silent *silent)
 }
 
 /*
- * Asks for the list. Asks again if some node did not answer, because it may have had too
- * many questions.
+ * Queries the list of jobs. Queries it again if some node did not answer, because too many queries
+ * may have been the reason.
  */
 static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
 {
@@ -335,7 +335,7 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
 	if (r == -ENOMEM || !*ret_asked)
 		return r == -ENOMEM ? r : 0;
-	if (r < 0) /* a daemon in trouble: use the local ranks only */
+	if (r < 0) /* the daemon is in trouble, so we use the local ranks only */
 		cw_text_append(silent.names, sizeof(silent.names), "the daemon here (%s)",
 			       why.text);
 	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, &silent, err);

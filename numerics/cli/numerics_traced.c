@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A traced step of a large model has 100,000 calls of a kilobyte each. So we do not keep the calls
- * of a file, but read the file again when the user asks for them. For text output, only one call is
- * in memory at a time. A document contains a limited number of calls.
+ * A traced step of a large model has 100,000 calls of a kilobyte each. So we do not keep a file's
+ * calls in memory. We read the file again for the steps that the user named. Text output needs one
+ * call in memory at a time. A document contains a limited number of calls.
  */
 #include "numerics/cli/numerics_traced.h"
 
@@ -16,7 +16,7 @@
 #include "numerics/read/tensor_file.h"
 #include "report/json_util.h"
 
-/* Each call takes 5 KiB in memory. */
+/* Limit on the calls in a document. Each takes 5 KiB in memory. */
 #define DOC_CALLS_MAX 50000u
 #define STEPS_TEXT_BYTES 512
 #define STEP_BYTES 21 /* the longest number, and a comma or hyphen */
@@ -83,13 +83,13 @@ struct showing {
 	const struct numerics_steps *asked;
 	int64_t step; /* the step of the last heading */
 	bool has_heading;
-	/* traces already passed; they are in the order of the file's lines */
+	/* number of traces before the current one; traces are in the order of the file's lines */
 	uint32_t n_traces_behind;
 };
 
 /*
- * Returns how many calls of the step the file had no room for. Callers ask once per step, in the
- * file's order.
+ * Returns the number of calls of the step that the file had no room for. Call it once per step, in
+ * the file's order.
  */
 static uint64_t lost_of(struct showing *s, int64_t step)
 {
@@ -134,8 +134,8 @@ static int on_show(const char *kind, json_t *line, void *user)
 }
 
 /*
- * Lists the file's steps as "1,3,10-20", the format of --trace-steps, up to the limit. True if all
- * are listed.
+ * Lists the file's steps as "1,3,10-20", the format of --trace-steps. Returns false if it had to
+ * omit some.
  */
 static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t len)
 {
@@ -156,7 +156,7 @@ static bool name_steps(const struct cw_tensor_lines_file *f, char *buf, size_t l
 	return true;
 }
 
-/* Lists the available steps of the first rank that has any. */
+/* Lists the steps of the first rank that has any. */
 static void show_there(FILE *out, const struct cw_tensor_lines *in)
 {
 	const struct cw_tensor_lines_file *first = NULL;
@@ -244,7 +244,8 @@ int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_
 
 		c.rank = in->files[i].rank;
 		r = cw_tensor_file_each(in->files[i].path, on_collect, &c, &err);
-		if (r < 0 && r != -ENOMEM) { /* it was complete before: show what is there now */
+		/* the file was complete at the first reading, so we show what it contains now */
+		if (r < 0 && r != -ENOMEM) {
 			fprintf(stderr, "collwatch: %s\n", err.text);
 			r = 0;
 		}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows steps that collwatch.torch traced: each call, straight from the file. */
+/*
+ * Shows steps that collwatch.torch traced. It reads each call from the file when it shows the call.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -11,7 +13,7 @@
 
 #define NUMERICS_STEPS_MAX 64u
 
-/* The steps that the user asked for. */
+/* The steps that the user named. */
 struct numerics_steps {
 	struct {
 		int64_t first, last;
@@ -27,8 +29,8 @@ int numerics_steps_parse(const char *text, struct numerics_steps *steps);
 bool numerics_steps_has(const struct numerics_steps *steps, int64_t step);
 
 /*
- * Prints the requested steps, and lists the other available steps. Reads the files once
- * more; blocks.
+ * Prints the steps that the user named, and lists the other steps in the files. Reads the files
+ * once more; blocks.
  */
 void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,
 			  const struct numerics_steps *asked);

@@ -313,7 +313,7 @@ static int compare(const struct args *args, const char *dir, int program)
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return BASELINE_EXIT_USAGE;
 	}
-	/* The runs might have differed later if the program had not failed. */
+	/* The program failed, so the run is incomplete. The rest might have differed. */
 	if (program && job.outcome == BASELINE_OUTCOME_EQUAL) {
 		job.outcome = BASELINE_OUTCOME_NONE;
 		(void)snprintf(job.why, sizeof(job.why),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `numerics`: reports on a job's numbers from the tensor summaries in flight records, which are
- * files or belong to live processes. It finds the rank that fed the first NaN or infinity, values
- * near infinity, and results that differ but should be equal.
+ * `numerics` reports on a job's numbers. It uses the tensor summaries in flight records, which are
+ * files or belong to live processes. It finds the rank that fed the first NaN or infinity into a
+ * call, values near infinity, and results that differ but should be equal.
  */
 #include <argp.h>
 #include <errno.h>
@@ -34,16 +34,16 @@
 #define TEXT_BYTES 1024
 #define LAST_MAX 1024u
 #define LAST_DEFAULT 8u
-/* A running job is read at most this often. */
+/* We read a running job at most this often. */
 #define MOST_READINGS 5u
 
 enum { OPT_UID = 256, OPT_TRACE_STEPS };
 
 struct numerics_args {
-	char **paths; /* files of collwatch.torch come last */
+	char **paths; /* records first, then files of collwatch.torch */
 	uint32_t n_paths, n_records;
 	uint64_t last;
-	int64_t uid; /* -1 = any user with that job */
+	int64_t uid; /* user of the job; -1 = any user */
 	struct numerics_steps traced;
 	struct cw_ask_options ask;
 	bool no_pager;
@@ -235,11 +235,11 @@ static void on_file(void *user, uint32_t done, uint32_t total)
 {
 	struct cw_progress_bar *bar = user;
 
-	bar->total = total; /* a job has several files */
+	bar->total = total; /* only now do we know how many files a job has */
 	cw_progress_bar_at(bar, done, NULL);
 }
 
-/* Explains why there is no answer although ranks of an earlier run had summaries. */
+/* Explains why we have no result, although ranks of an earlier run had summaries. */
 static void explain_set_aside(const struct numerics_args *args, const struct cw_numerics_input *in,
 			      struct cw_err *err)
 {
@@ -253,7 +253,7 @@ static void explain_set_aside(const struct numerics_args *args, const struct cw_
 			 in->silent ? "; no answer from " : "", in->silent ? in->silent : "");
 }
 
-/* Appends advice to the error about this host, because no such job was found. */
+/* Appends advice to the error that this host has no such job. */
 static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_input *in,
 		   bool is_asked, int r, struct cw_err *err)
 {
@@ -274,7 +274,7 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 }
 
 /*
- * Adds ranks of other nodes if the user asked for a job. r: the result of the search on this host.
+ * If the user named a job, adds its ranks on other nodes. r: the result of the search on this host.
  */
 static int gather(const struct numerics_args *args, int r, struct cw_numerics_input *in,
 		  struct cw_err *err)
@@ -329,7 +329,7 @@ static int out_of_memory(void)
 	return CW_EXIT_ERROR;
 }
 
-/* Names the first ranks on one line. */
+/* Writes one line with the ranks that had the first bad number. */
 static void name_firsts(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			char *buf, size_t len)
 {
@@ -364,9 +364,9 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 }
 
 /*
- * Reads running ranks until the result is stable. We read one rank after the other. A rank read
- * later may show the result of a NaN whose origin we missed on a rank read earlier. If two readings
- * name the same first rank, the second one read all ranks after that NaN.
+ * Reads running ranks until the result is stable. We read one rank after the other. So a rank that
+ * we read later may show the result of a NaN whose origin we missed on a rank that we read earlier.
+ * If two readings name the same first rank, the second one read every rank after that NaN.
  */
 static int read_until_settled(const struct numerics_args *args, struct cw_numerics_input *in,
 			      struct cw_numerics_report *said)
@@ -499,8 +499,8 @@ static int say_of_records(const struct numerics_args *args)
 }
 
 /*
- * Sorts paths so that records come first. The order within both kinds stays. We inspect each file
- * once, because it may change.
+ * Sorts paths: records first, then files of collwatch.torch, each kind in its old order. We inspect
+ * each file only once, because it may change.
  */
 static int sort_paths(struct numerics_args *args)
 {
@@ -538,7 +538,7 @@ static int say(struct numerics_args *args)
 		return CW_EXIT_ERROR;
 	}
 	r = say_of_records(args);
-	/* If the records contain no numbers, the files alone answer. */
+	/* If the records contain no statistics, we report on the files of collwatch.torch alone. */
 	return r == CW_EXIT_NO_DATA && args->n_records < args->n_paths ? say_of_modules(args) : r;
 }
 

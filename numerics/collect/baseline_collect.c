@@ -15,21 +15,21 @@
 #include "model/op.h"
 #include "numerics/collect/summary_taking.h"
 
-/* Limit of ops that wait for summaries. It equals the capacity of the record's ring. */
+/* Limit on the ops that wait for summaries. It equals the capacity of the record's ring. */
 #define PENDING CW_REC_RING_OPS
 #define CHAINS 4096u
-/* A summary that is later than this was never made, or was lost. */
+/* We wait this long for a summary. A later one was never made, or was lost. */
 #define WAIT_NS (2000 * CW_NS_PER_MS)
 /*
- * Used instead of WAIT_NS if the rank waits for us: then the summary certainly arrives when the
+ * We wait this long if the rank waits for us. Then a summary is never lost: it arrives when the
  * device gets there.
  */
 #define WAIT_KEPT_NS (60000 * CW_NS_PER_MS)
-/* Limit of summaries whose op has not settled yet. */
+/* Limit on the summaries whose op has not settled yet. */
 #define LOOSE 1024u
 /*
- * We aim to find a third of the ring's 120 summaries at each poll, because the next ones may
- * come faster.
+ * We choose the pause so that each poll finds a third of the ring's 120 summaries. The next
+ * summaries may come faster.
  */
 #define WANTED_SUMMARIES (CW_REC_SUMMARY_RING / 3)
 #define WANTED_OPS (CW_REC_RING_OPS / 8)
@@ -41,7 +41,8 @@ struct pending {
 	struct cw_baseline_row row;
 	uint64_t op_index;
 	int64_t since_ns;
-	uint32_t comm, next; /* comm: entry of the record; next: next in its chain */
+	/* comm: index of the communicator's entry; next: next op in the same chain */
+	uint32_t comm, next;
 	uint16_t generation;
 	bool expects[CW_BASELINE_SIDES], has[CW_BASELINE_SIDES];
 };
@@ -55,7 +56,7 @@ struct comm {
 	bool has_name;
 };
 
-/* A call site, by the record's identifier. */
+/* A call site, keyed by the record's identifier. */
 struct site {
 	UT_hash_handle hh;
 	uint64_t key;
@@ -125,7 +126,8 @@ static bool is_waited_for(const struct cw_baseline_collector *c)
 /* ---- the file ---- */
 
 /*
- * Returns the rank's number. If the launcher set none, it is the rank in the largest communicator.
+ * Returns the number that the launcher gave the rank. Without one, returns its rank in the largest
+ * communicator.
  */
 static int32_t rank_of(const struct cw_record *rec)
 {
@@ -233,7 +235,7 @@ static void name_comms(struct cw_baseline_collector *c)
 		struct cw_baseline_comm to;
 
 		if (comms[i].index >= CW_REC_COMMS)
-			continue; /* a newer version has more of them */
+			continue; /* only a newer version has this index */
 		comm = &c->comms[comms[i].index];
 		if (comm->number < 0 || comm->has_name || !comms[i].entry.name[0] ||
 		    comm->generation != comms[i].entry.generation)
@@ -245,8 +247,8 @@ static void name_comms(struct cw_baseline_collector *c)
 }
 
 /*
- * Returns the communicator of an op. NULL: the record has overwritten it, or there are too
- * many communicators.
+ * Returns the communicator of an op. NULL: the record has overwritten it, or the file has too many
+ * communicators.
  */
 static const struct comm *comm_of(struct cw_baseline_collector *c, const struct cw_rec_op *op)
 {
@@ -281,8 +283,8 @@ static bool is_python(const char *frame)
 
 /*
  * Writes the innermost Python lines of the call's stack, as many as a site may have. Without Python
- * lines, writes the code that made the call. We omit native code between lines, because at first we
- * do not know its library.
+ * lines, writes the native code that made the call. We omit native code between lines, because its
+ * library is unknown at first.
  */
 static bool site_text(const struct cw_record *rec, const struct cw_rec_op *op, char *text,
 		      size_t len)
@@ -319,8 +321,8 @@ static uint16_t site_of(struct cw_baseline_collector *c, const struct cw_rec_op 
 	if (site)
 		return site->number;
 	/*
-	 * The site may become known later, and asking again costs little, so we do not remember
-	 * the failure.
+	 * We do not remember the failure. The site may become known later, and another attempt
+	 * costs little.
 	 */
 	if (!site_text(c->record, op, text, sizeof(text)))
 		return 0;
@@ -477,7 +479,7 @@ static void put_summary(struct cw_baseline_collector *c, struct pending *p,
 	cw_baseline_row_set_value(row, side, CW_BASELINE_L2, s->l2);
 }
 
-/* Gives the summary to its op. False: the op has not settled yet, or is gone. */
+/* Adds the summary to its op. Returns false if the op has not settled yet, or is gone. */
 static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	uint32_t at = *chain_of(c, s->comm, s->op_index);
@@ -498,9 +500,9 @@ static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *
 /* ---- reading ---- */
 
 /*
- * True if we have not seen the summary yet. A slot of the ring gets every 120th number. We count
- * the skipped numbers as lost. Some of them may never have been assigned, because the launch in
- * their slot had not ended.
+ * True if we have not seen the summary yet. A slot of the ring gets every 120th number, so we count
+ * skipped numbers as lost. Some of them may never have existed, because a launch that had not ended
+ * occupied their slot.
  */
 static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
@@ -510,7 +512,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	if (s->publish <= before)
 		return false;
 	*newest = s->publish;
-	if (is_waited_for(c)) /* the agent itself counts summaries that it gives up */
+	if (is_waited_for(c)) /* the agent counts the summaries that it drops */
 		return true;
 	*counter(c, CW_BASELINE_N_LOST_TENSORS) +=
 		before ? (s->publish - before) / CW_REC_SUMMARY_RING - 1
@@ -518,7 +520,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	return true;
 }
 
-/* Keeps a summary whose op has not settled. If there is no room, the oldest one is dropped. */
+/* Stores a summary whose op has not settled. If there is no room, we drop the oldest one. */
 static void keep_loose(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	if (c->n_loose == LOOSE) {
@@ -561,7 +563,10 @@ static void set_pause(struct cw_baseline_collector *c)
 	int64_t by_summaries = c->pause_ns * WANTED_SUMMARIES / (c->n_new_summaries + 1);
 	int64_t pause = by_ops < by_summaries ? by_ops : by_summaries;
 
-	/* The pause at most doubles, because a program may resume at full speed after a pause. */
+	/*
+	 * The pause grows at most twofold. A program may resume at full speed, and a long pause
+	 * would lose summaries.
+	 */
 	if (pause > 2 * c->pause_ns)
 		pause = 2 * c->pause_ns;
 	c->pause_ns = pause < PAUSE_MIN_NS   ? PAUSE_MIN_NS

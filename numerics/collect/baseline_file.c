@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * We read a whole file into the array of its rows. Then we remove the units that are not rows, and
- * the rows after them move up.
+ * move the rows behind them up.
  */
 #include "numerics/collect/baseline_file.h"
 
@@ -17,8 +17,8 @@
 
 #define UNIT sizeof(struct cw_baseline_row)
 /*
- * Limit of units of all kinds: rows, communicators, four pieces of each call site, names of
- * operators not sampled, head and end.
+ * Limit on the units of all kinds: rows, communicators, four pieces of each call site, names of
+ * operators that were not sampled, head and end.
  */
 #define UNITS_MAX                                                                                  \
 	(CW_BASELINE_ROWS + CW_BASELINE_COMMS + 4 * CW_BASELINE_SITES + CW_BASELINE_DENIED_BYTES + \
@@ -78,7 +78,7 @@ static int grow(void *array, uint32_t n, size_t size)
 {
 	void **to = array, *grown;
 
-	/* The array doubles when n is a power of two. At any other n there is room. */
+	/* We double the array when n is a power of two. At any other n it has room. */
 	if (n & (n - 1))
 		return 0;
 	grown = realloc(*to, (n ? 2 * (size_t)n : 1) * size);
@@ -210,7 +210,7 @@ static int take_unit(struct cw_baseline_file *f, const struct cw_baseline_row *u
 	}
 }
 
-/* Takes all units other than rows out of the array. Rows stay in place or move up. */
+/* Removes all units other than rows from the array. Rows stay in place or move up. */
 static int take_units(struct cw_baseline_file *f, size_t n, struct cw_err *err)
 {
 	int r = 0;
@@ -240,7 +240,7 @@ static int read_units(int fd, struct cw_baseline_file *f, struct cw_err *err)
 		return refuse(err, "is not a file");
 	if ((uint64_t)st.st_size / UNIT > UNITS_MAX)
 		return refuse(err, "is larger than any baseline");
-	/* A partial unit at the end comes from a full disk or a killed writer, so we ignore it. */
+	/* We ignore a partial unit at the end. It comes from a full disk or a killed writer. */
 	n = (size_t)st.st_size / UNIT;
 	f->rows = malloc((n + 1) * UNIT);
 	if (!f->rows)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's baseline in a file. The file consists of units of 64 bytes, written one after the other
- * while the program runs, so that it is readable wherever it ends. Version 1, in the byte order of
+ * The file of a rank's baseline. It consists of units of 64 bytes. The writer appends them while
+ * the program runs, so the file is readable at any time. This is version 1, in the byte order of
  * the machine that wrote it; the first eight bytes show the order.
  *
- *	head, then in any order:
+ *	head           first; the other units follow in any order
  *	communicator   before the first row that names it; numbered in order, from 0. A second
  *	               unit if the program named it later
  *	denied         a piece of the names of operators that were not sampled
@@ -31,19 +31,19 @@
 #define CW_BASELINE_SUFFIX ".baseline"
 
 /*
- * A rank's collectives and its operators have separate files, because different processes
+ * A rank has two files, for its collectives and for its operators, because different processes
  * write them.
  */
 enum cw_baseline_file_part { CW_BASELINE_COLLECTIVES, CW_BASELINE_OPERATORS, CW_BASELINE_PARTS };
 
 enum cw_baseline_counter {
-	CW_BASELINE_N_LOST_OPS,      /* overwritten before we read them */
-	CW_BASELINE_N_LOST_TENSORS,  /* sampled tensors that we did not read, at most */
+	CW_BASELINE_N_LOST_OPS,      /* ops that the rank overwrote before we read them */
+	CW_BASELINE_N_LOST_TENSORS,  /* upper limit of the sampled tensors that we did not read */
 	CW_BASELINE_N_PARTIAL,       /* tensors that the agent sampled in part */
 	CW_BASELINE_N_UNSEEN,        /* launches of graphs and calls without a number */
 	CW_BASELINE_N_REFUSED,       /* ops beyond the limit of a file */
 	CW_BASELINE_N_NOT_COLLECTED, /* tensors that the agent had no room for */
-	CW_BASELINE_N_TENSORS,       /* in rows */
+	CW_BASELINE_N_TENSORS,       /* tensors with statistics in rows */
 	CW_BASELINE_COUNTERS,
 };
 
@@ -59,14 +59,14 @@ struct cw_baseline_head {
 struct cw_baseline_writer;
 
 /*
- * Creates the file. Returns 0 or -errno; -EEXIST, because it never overwrites a file. Blocks on the
- * disk, like all functions of this file.
+ * Creates the file. Never overwrites a file. Returns 0 or -errno; -EEXIST: the file exists. Blocks
+ * on the disk, like all functions here.
  */
 int cw_baseline_writer_new(const char *path, const struct cw_baseline_head *head,
 			   struct cw_baseline_writer **ret);
 /*
- * Add a communicator or a call site, and return its number for rows. -ENOSPC: too many, or -ENOMEM.
- * Texts beyond their limit are cut.
+ * Add a communicator or a call site, and return its number for rows. -ENOSPC: there are too many.
+ * -ENOMEM. Texts beyond their limit are cut.
  */
 int cw_baseline_writer_comm(struct cw_baseline_writer *w, const struct cw_baseline_comm *comm);
 /* Gives a communicator the name that the program set later. */
@@ -74,18 +74,18 @@ void cw_baseline_writer_comm_name(struct cw_baseline_writer *w, int number,
 				  const struct cw_baseline_comm *comm);
 int cw_baseline_writer_site(struct cw_baseline_writer *w, const char *text);
 /*
- * Writes the names of operators that were not sampled, cut at their limit. Call it at most once.
- * Returns 0.
+ * Writes the names of operators that the run did not sample, cut at their limit. Call it at most
+ * once. Returns 0.
  */
 int cw_baseline_writer_denied(struct cw_baseline_writer *w, const char *names);
 /*
- * Writes a row. Returns 0, or -ENOSPC if there are too many rows. Disk errors are returned when the
- * writer is freed.
+ * Writes a row. Returns 0, or -ENOSPC if there are too many rows. cw_baseline_writer_free() reports
+ * disk errors.
  */
 int cw_baseline_writer_row(struct cw_baseline_writer *w, const struct cw_baseline_row *row);
 /*
- * Finishes and closes the file. If counters is NULL, writes no end. Accepts a NULL writer. Returns
- * 0 or the -errno of the first failure.
+ * Finishes and closes the file. counters NULL: the file gets no end unit and stays unfinished.
+ * Accepts a NULL writer. Returns 0 or the -errno of the first failure.
  */
 int cw_baseline_writer_free(struct cw_baseline_writer *w,
 			    const uint64_t counters[CW_BASELINE_COUNTERS]);
@@ -95,7 +95,7 @@ int cw_baseline_writer_free(struct cw_baseline_writer *w,
 struct cw_baseline_file {
 	struct cw_baseline_head head;
 	bool is_finished;
-	uint64_t counters[CW_BASELINE_COUNTERS]; /* valid in a finished file */
+	uint64_t counters[CW_BASELINE_COUNTERS]; /* valid if the file is finished */
 	struct cw_baseline_run run;              /* points into the following fields */
 	struct cw_baseline_row *rows;
 	struct cw_baseline_comm *comms;
@@ -104,8 +104,8 @@ struct cw_baseline_file {
 };
 
 /*
- * Reads a baseline from the beginning of fd. Returns 0 or -errno; -EBADMSG if it is no baseline, or
- * a broken one. err contains no path.
+ * Reads a baseline from the beginning of fd. Returns 0 or -errno; -EBADMSG: it is no baseline, or
+ * is damaged. err contains no path.
  */
 int cw_baseline_file_read(int fd, struct cw_baseline_file *ret, struct cw_err *err);
 /* Reads only the head of the file. */

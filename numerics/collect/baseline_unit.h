@@ -7,7 +7,7 @@
 #include "numerics/collect/baseline_file.h"
 #include "numerics/compare/baseline_row.h"
 
-/* "CWBASEL1" as a little-endian number. It does not match in another byte order. */
+/* "CWBASEL1" as a little-endian number. A file in another byte order has another number. */
 #define BASELINE_MAGIC UINT64_C(0x314c455341425743)
 #define BASELINE_VERSION 1u
 
@@ -40,10 +40,10 @@ struct baseline_comm_unit {
 	uint64_t reserved;
 };
 
-/* The pieces of one text are adjacent. For denied names, index is 0. */
+/* A piece of a text. The pieces of one text are adjacent. For denied names, index is 0. */
 struct baseline_text_unit {
 	uint8_t unit, n_bytes;
-	uint16_t index; /* from 1 */
+	uint16_t index; /* number of the call site, from 1 */
 	char text[BASELINE_TEXT_BYTES];
 };
 

@@ -11,8 +11,8 @@
 #include "common/cleanup.h"
 
 /*
- * We write the bytes instead of extending the file, so that a full file system causes an error here
- * and not a signal later.
+ * We write the bytes and do not just extend the file. On a full file system this causes an error
+ * here. An extended file would cause a signal (SIGBUS) later.
  */
 static int write_empty(int fd)
 {
@@ -42,7 +42,7 @@ int cw_summary_taking_start(const char *dir, const struct cw_rec_header *header,
 		at = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		r = at == MAP_FAILED ? -errno : 0;
 	}
-	/* We rename the file last, because a rank may map it as soon as it has this name. */
+	/* We rename the file last. A rank may map it as soon as it has this name. */
 	if (r == 0 && rename(made, path) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares one rank of two runs: we match communicators, sort ops into lanes, pair the ops of each
- * lane (pairing.h), and compare the pairs.
+ * Compares one rank of two runs. We match communicators and sort the ops into lanes (sequences that
+ * one counter numbers). Then we pair the ops of each lane (pairing.h) and compare the pairs.
  */
 #include "numerics/compare/baseline.h"
 
@@ -11,19 +11,20 @@
 
 #include "numerics/compare/pairing.h"
 
-/* Limit of lost ops per run. We do not compare lanes that have lost more. */
+/* Limit on the lost ops of a run. We do not compare lanes whose lost ops would exceed it. */
 #define LOST_MAX (1u << 20)
 
-/* The sort key of ops; equal keys form a lane. */
+/* The sort key of ops. Ops with equal keys form a lane. */
 struct lane {
-	uint32_t comm; /* index in the baseline, or n_comms + index in the check */
+	/* index of the communicator in the baseline; n_comms + index if only the check has it */
+	uint32_t comm;
 	uint32_t kind; /* 0 = all collectives */
 	int32_t peer;
 };
 
 struct sorted {
 	const struct cw_baseline_run *run;
-	uint32_t *comms; /* per communicator of the run: its number in a lane */
+	uint32_t *comms; /* per communicator of the run: its number in struct lane */
 	uint32_t *sites; /* per site number: the number to use in a pairing */
 	uint32_t *order; /* row indices, sorted by lane and number */
 	uint32_t next;   /* position in order of the first row of the next lane */
@@ -56,8 +57,9 @@ static bool is_same_comm(const struct cw_baseline_comm *x, const struct cw_basel
 }
 
 /*
- * Matches communicators by name, size and the rank's position. Of several equal ones, the n-th in
- * one run matches the n-th in the other. Ids differ in each run.
+ * Matches communicators by name, size and the rank's position in them. If several are equal in
+ * these, the n-th of one run matches the n-th of the other. Ids cannot decide, because they differ
+ * in each run.
  */
 static int match_comms(struct sorted *a, struct sorted *b, bool are_groups)
 {
@@ -156,8 +158,8 @@ static int compare_rows(const void *x, const void *y, void *user)
 }
 
 /*
- * Sorts the rows, which are nearly in order. We first do a counting sort by communicator. A lane
- * that is then in order, as collectives are, needs no further sort.
+ * Sorts the rows by lane and number. First we do a counting sort by communicator. A lane that is in
+ * order after it, like that of collectives, needs no further sort.
  */
 static int sort(struct sorted *s, uint32_t n_lanes)
 {
@@ -203,7 +205,7 @@ static int put(struct sorted *s, uint32_t row)
 	return 0;
 }
 
-/* Takes the rows of this lane, with gaps for lost ops. */
+/* Copies the row indices of this lane to s->lane, with gaps for lost ops. */
 static int take_lane(struct sorted *s, const struct lane *lane)
 {
 	int r = 0;
@@ -315,8 +317,8 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 		return;
 	}
 	/*
-	 * In a group of another size, a part of equal length is not a part of one tensor. Likewise,
-	 * a copy of another length is not a copy of the same tensor.
+	 * In a group of another size, a part of equal length is not a part of one tensor, but the
+	 * member's own value. Similarly, a copy of another length is a copy of another tensor.
 	 */
 	if (c->options->are_groups && has_other_count(x, y) != cw_baseline_is_in_parts(x)) {
 		c->said.n_own++;
@@ -332,8 +334,8 @@ static void pair(struct comparison *c, enum cw_baseline_way way, uint32_t row_a,
 }
 
 /*
- * Compares the ops at position i of one lane and position k of the other, or counts the op that
- * only one of them has.
+ * Compares the op at position i of one lane with that at position k of the other. If one lane has
+ * no op there, counts the op of the other lane.
  */
 static void pair_places(struct comparison *c, enum cw_baseline_way way, uint32_t i, uint32_t k)
 {
@@ -357,8 +359,8 @@ static uint32_t count_rows(const struct sorted *s, uint32_t from, uint32_t to)
 }
 
 /*
- * Handles the ops between two runs of pairs. We pair these ops in order if their kinds agree: then
- * they are the same op with other arguments. The remaining ops belong to one run alone.
+ * Handles the ops between two runs of pairs. We pair them in order as long as their kinds agree,
+ * because they are the same op with other arguments. The remaining ops exist in one run only.
  */
 static void hunk(struct comparison *c, enum cw_baseline_way way, const struct pairing_run *from,
 		 uint32_t a_end, uint32_t b_end)
@@ -405,8 +407,8 @@ static void unlike(struct comparison *c, uint32_t i, uint32_t k)
 }
 
 /*
- * Returns the step of the last op before `at`. *ret_earlier is the different step before that one.
- * 0 = none.
+ * Returns the step of the last op before `at`; 0 = none. *ret_earlier is the last step before it
+ * with another number; 0 = none.
  */
 static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_earlier)
 {
@@ -426,8 +428,9 @@ static uint32_t step_before(const struct sorted *s, uint32_t at, uint32_t *ret_e
 }
 
 /*
- * A run samples operators only in every n-th step. True if the steps of ops [from, to) of one run
- * lie between two steps that the other run sampled, or between its last sampled step and the next.
+ * True if the other run did not sample the steps of ops [from, to). A run samples operators only in
+ * every n-th step. So these steps lie between two sampled steps of the other run, or between its
+ * last sampled step and the next.
  */
 static bool is_unseen(const struct sorted *s, uint32_t from, uint32_t to,
 		      const struct sorted *other, uint32_t at)
@@ -471,7 +474,7 @@ static void walk(struct comparison *c, const struct pairing *p)
 			unlike(c, at.a, at.b);
 			break;
 		}
-		/* The ops before the first step of the other run are skipped. */
+		/* We skip the ops before the first step of the other run. */
 		if (!b_began && at.b == next.b && next.b < c->b.n_lane) {
 			c->said.n_skipped_a += count_rows(&c->a, at.a, next.a);
 			at.a = next.a;

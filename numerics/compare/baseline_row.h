@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One op of one rank, in 64 bytes: its arguments, and the statistics of its inputs and outputs. A
- * baseline contains one row per op, in memory and in files alike (numerics/collect/baseline_file.h
- * describes the other units).
+ * baseline contains one row per op, both in memory and in files (numerics/collect/baseline_file.h
+ * describes the other units of files).
  *
  * A statistic is the upper 48 bits of a double, rounded. It keeps the whole range with an error of
  * 2^-37, which is far below the tolerance of a comparison. Only completely sampled tensors have
- * statistics. For other tensors, the sampled share depends on the communicator's id, and no two
- * runs have equal ids.
+ * statistics. The sampled share of other tensors depends on the communicator's id, which differs in
+ * each run.
  */
 #pragma once
 
@@ -32,14 +32,15 @@ enum cw_baseline_value {
 #define CW_BASELINE_HAS_OUT 0x20u
 
 /*
- * A call of a torch operator, which enum cw_op_kind does not contain. Its call site is the module
- * and the operator. Its root is the number of input elements, at most INT32_MAX, and its count the
- * number of output elements. Its statistics cover all tensors of a side together. nonfinite is the
- * number of tensors with a NaN or infinity, which no other number includes.
+ * The kind of a row for a call of a torch operator, which enum cw_op_kind does not contain. Its
+ * call site is the module and the operator. Its root is the number of input elements, at most
+ * INT32_MAX. Its count is the number of output elements. Its statistics cover all tensors of a side
+ * together. nonfinite is the number of tensors with a NaN or infinity, which the other statistics
+ * omit.
  */
 #define CW_BASELINE_KIND_OPERATOR 0u
 
-#define CW_BASELINE_NONFINITE_MAX 255u /* this many or more */
+#define CW_BASELINE_NONFINITE_MAX 255u /* largest value; it means this many or more */
 #define CW_BASELINE_COUNT_MAX ((UINT64_C(1) << 48) - 1)
 
 struct cw_baseline_row {
@@ -50,7 +51,7 @@ struct cw_baseline_row {
 	uint16_t comm;        /* index into the communicators of its run */
 	uint16_t site;        /* index + 1 into the call sites of its run; 0 = unknown */
 	int32_t root_or_peer; /* -1 = none */
-	uint16_t count[3];    /* elements as NCCL counts them; low part first */
+	uint16_t count[3];    /* number of elements as NCCL counts them; low part first */
 	uint8_t nonfinite[CW_BASELINE_SIDES];
 	uint16_t values[CW_BASELINE_SIDES][CW_BASELINE_VALUES][3]; /* low part first */
 };
@@ -96,7 +97,7 @@ static inline void cw_baseline_row_set_value(struct cw_baseline_row *row,
 	uint64_t bits;
 
 	if (isnan(v))
-		v = NAN; /* its payload must not be in the bits that we cut off */
+		v = NAN; /* other payloads could round to infinity */
 	memcpy(&bits, &v, sizeof(bits));
 	if ((bits & INT64_MAX) < UINT64_C(0x7fefffffffff8000)) /* larger ones round to infinity */
 		bits += 0x8000;

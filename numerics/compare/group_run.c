@@ -8,13 +8,13 @@
 #define COMMS_MAX 65535u
 #define SITES_MAX 65535u
 #define NOT_THERE UINT32_MAX
-/* Limit of call numbers. A sound run uses one number per call. */
+/* Limit on the call numbers of a run. A sound run uses one number per call. */
 #define NUMBERS_MAX (4ull * CW_BASELINE_ROWS)
 
-/* A call, and the number of members whose output it covers. */
+/* A call, and the statistics of the members' outputs so far. */
 struct call {
 	struct cw_baseline_row row;
-	uint32_t n_parts; /* members whose part is included */
+	uint32_t n_parts; /* number of members whose part the statistics include */
 	double absmax, squares;
 	uint32_t nonfinite;
 };
@@ -23,9 +23,10 @@ struct group {
 	struct cw_baseline_comm comm;
 	uint32_t *calls; /* per call number: index of the call, or NOT_THERE */
 	uint32_t room;
-	uint32_t order;     /* its place in the order in which ranks mention groups */
-	uint32_t n_omitted; /* its omitted calls, each counted once and not per member */
-	uint32_t pair;      /* its index in both runs; NOT_THERE = only this run has the group */
+	uint32_t order;     /* place of the group in the order in which ranks mention groups */
+	uint32_t n_omitted; /* omitted calls of the group, each counted once and not per member */
+	/* index of the group in both runs; NOT_THERE = only this run has the group */
+	uint32_t pair;
 };
 
 struct cw_baseline_group_run {
@@ -46,8 +47,9 @@ struct cw_baseline_group_run {
 struct adding {
 	struct cw_baseline_group_run *g;
 	const struct cw_baseline_run *rank;
-	uint32_t *groups; /* by the rank's communicator number; NOT_THERE = unknown */
-	uint16_t *sites;  /* our number, by the rank's number of a call site; 0 = none yet */
+	/* by the rank's communicator number: index of the group; NOT_THERE = unknown */
+	uint32_t *groups;
+	uint16_t *sites; /* by the rank's number of a call site: our number; 0 = none yet */
 };
 
 struct cw_baseline_group_run *cw_baseline_group_run_new(void)
@@ -155,7 +157,7 @@ static int compare_ids(const void *x, const void *y)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Keeps each communicator once, with a name that some member has for it. */
+/* Joins entries of the same communicator. The name is the name that some member has for it. */
 static void join(struct cw_baseline_group_run *g)
 {
 	uint32_t n = 0;
@@ -189,7 +191,10 @@ int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_
 	return g->n_groups > COMMS_MAX ? -E2BIG : 0;
 }
 
-/* Returns the length of the meaningful part of a name; 0 = the name has no meaning. */
+/*
+ * Returns the length of the part of a name that identifies the group in both runs; 0 = there is
+ * none.
+ */
 static size_t known_part(const char *name)
 {
 	size_t len = strnlen(name, CW_BASELINE_NAME);
@@ -222,8 +227,8 @@ static int compare_groups(const void *x, const void *y)
 }
 
 /*
- * Returns the known groups, sorted by name, and within a name by the order in which ranks
- * mention them.
+ * Returns the groups whose name identifies them, sorted by name. Within a name they have the order
+ * in which ranks mention them.
  */
 static struct group **by_name(struct cw_baseline_group_run *g, uint32_t *ret_n)
 {
@@ -379,8 +384,8 @@ static int add_chosen(struct adding *a, const struct cw_baseline_row *row, uint3
 		return r;
 	call = &g->calls[group->calls[row->seq]];
 	/*
-	 * Members with different calls would have hung, so such calls do not occur in a
-	 * finished run.
+	 * Members with different calls under one number would have hung. So a finished run has no
+	 * such call.
 	 */
 	if (call->row.kind == row->kind)
 		take_member(call, row);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Combines the collectives of all ranks of a run. For each call on a communicator, it combines the
- * outputs of all members. This allows comparing runs with different numbers of ranks, as far as the
- * math permits. For example, the output of a sum over a data-parallel group is the gradient of the
- * whole batch, however many members share it.
+ * outputs of all members. Then we can compare runs with different numbers of ranks, as far as the
+ * mathematics permits. For example, the output of a sum over a data-parallel group is the gradient
+ * of the whole batch, however many members share it.
  *
  *	all_reduce, broadcast, reduce    the output of one member that has it
  *	all_gather                       the largest magnitude and the norm of that output
  *	reduce_scatter                   largest magnitude and norm of all members' parts together
  *
  * Programs pad parts with zeros to whole numbers of elements. This changes counts and means, but
- * neither the largest magnitude nor the norm. A part of equal length in both runs is not a part of
- * one tensor, but each member's own value, such as its loss. Inputs belong to each rank alone, and
- * calls of other kinds have nothing in common in two such runs: they appear without numbers.
+ * neither the largest magnitude nor the norm. A part with equal length in both runs is no part of
+ * one tensor, but each member's own value, such as its loss. Inputs belong to each rank alone.
+ * Calls of other kinds have nothing in common in two such runs. We include them without statistics.
  *
  * Pure.
  */
@@ -28,31 +28,34 @@ struct cw_baseline_group_run;
 struct cw_baseline_group_run *cw_baseline_group_run_new(void);
 
 /*
- * First step: adds the communicators of each rank, in the order of ranks. The caller may release
- * the rank's data afterwards. Returns 0, -ENOMEM or -E2BIG (too many communicators).
+ * First step: adds the communicators of each rank, in the order of ranks. Copies what it needs.
+ * Returns 0, -ENOMEM or -E2BIG (too many communicators).
  */
 int cw_baseline_group_run_meet(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
 /*
- * Second step, once: finds the groups that both jobs have. The n-th communicator of a name in one
- * run corresponds to the n-th in the other, if their numbers of members differ. A communicator with
- * equal numbers of members belongs to a replica of the model, which carries its share of the batch.
+ * Second step, once: finds the groups that both jobs have. Two communicators correspond if they
+ * have the same name, each is the n-th of that name in its run, and their numbers of members
+ * differ. With equal numbers of members, a communicator belongs to a replica of the model, and its
+ * values depend on the share of the batch.
+ *
  * In torch's names "DESCRIPTION (NAME)", only the description counts, because torch's numbers
- * depend on how many groups there are. A group with only a number is known only if it is the
- * default one, "0". Returns 0 or -ENOMEM.
+ * depend on how many groups there are. Of the groups with only a number, we know the default one,
+ * "0". Returns 0 or -ENOMEM.
  */
 int cw_baseline_group_runs_choose(struct cw_baseline_group_run *a, struct cw_baseline_group_run *b);
 
 /*
- * Third step: adds each rank's calls on these groups. Returns 0, -ENOMEM, or -E2BIG if there are
- * more calls than a run may have.
+ * Third step: adds each rank's calls on the groups of the second step. Returns 0, -ENOMEM, or
+ * -E2BIG if there are more calls than a run may have.
  */
 int cw_baseline_group_run_add(struct cw_baseline_group_run *g, const struct cw_baseline_run *rank);
 
 /*
- * Last step, once: makes the result. ret is borrowed until the group run is freed. Communicators of
- * both runs correspond by index. *ret_omitted counts the calls on other communicators and between
- * two ranks, once per communicator. Returns 0 or -ENOMEM.
+ * Last step, once: makes the result. *ret borrows from the group run until that is freed.
+ * Communicators with the same index in both runs correspond. *ret_omitted: the number of calls on
+ * other communicators and between two ranks. A call counts once, not once per member. Returns 0 or
+ * -ENOMEM.
  */
 int cw_baseline_group_run_finish(struct cw_baseline_group_run *g, struct cw_baseline_run *ret,
 				 uint64_t *ret_omitted);

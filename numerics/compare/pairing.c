@@ -8,17 +8,18 @@
 #include "model/op.h"
 
 /*
- * Limit of unpaired ops per side, after which we try the next way. The search takes D^2 / 2 words.
+ * Limit on the unpaired ops per side. Beyond it, we try the next way. The search takes D^2 / 2
+ * words of memory.
  */
 #define DISTANCE_MAX 1024u
 /*
- * How many calls we compare to tell one iteration of a loop from the others, and how many of them
- * at least must have numbers. Nine of ten numbers must agree, because a job's first steps may
+ * To tell one iteration of a loop from the others, we compare STRETCH calls. At least STRETCH_LEAST
+ * of them must have statistics. Nine of ten statistics must agree, because a job's first steps may
  * differ by more than rounding.
  */
 #define STRETCH 64u
 #define STRETCH_LEAST 4u
-/* Limit of skipped ops of a lane. A warm-up is shorter than this. */
+/* Limit on the skipped ops of a lane. A warm-up is shorter. */
 #define SKIPPED_MAX 100000u
 
 struct search {
@@ -107,8 +108,8 @@ static int add_run(struct search *s, uint32_t a, uint32_t b, uint32_t n)
 /* ---- Myers' algorithm ---- */
 
 /*
- * Returns the position of diagonal k after d unpaired ops, as an index into a. It is stored at
- * reach[d * (d + 1) / 2 + (k + d) / 2] for k = -d, -d + 2, …, d.
+ * Myers' table. Returns the furthest position on diagonal k after d unpaired ops, as an index into
+ * a. The position is stored at reach[d * (d + 1) / 2 + (k + d) / 2] for k = -d, -d + 2, …, d.
  */
 static uint32_t *reach_of(uint32_t *reach, uint32_t d, int64_t k)
 {
@@ -119,16 +120,16 @@ static uint32_t step(uint32_t *reach, uint32_t d, int64_t k)
 {
 	if (d == 0)
 		return 0;
-	/* We come down from k + 1 (an op of b alone), or right from k - 1 (an op of a alone). */
+	/*
+	 * The path came down from k + 1 (an op of b alone), or right from k - 1 (an op of a alone).
+	 */
 	if (k == -(int64_t)d ||
 	    (k != (int64_t)d && *reach_of(reach, d - 1, k - 1) < *reach_of(reach, d - 1, k + 1)))
 		return *reach_of(reach, d - 1, k + 1);
 	return *reach_of(reach, d - 1, k - 1) + 1;
 }
 
-/*
- * Walks back from the end and collects the runs on the diagonals, which come out in reverse order.
- */
+/* Walks back from the end and collects the runs of pairs on the diagonals, in reverse order. */
 static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uint32_t b0,
 		 uint32_t n, uint32_t m)
 {
@@ -161,7 +162,10 @@ static int trace(struct search *s, uint32_t *reach, uint32_t d, uint32_t a0, uin
 	return r;
 }
 
-/* Pairs the part between the common beginning and end. Returns 0, 1 = too far apart, or -ENOMEM. */
+/*
+ * Pairs the part between the common beginning and end. Returns 0 or -ENOMEM; 1 = more than
+ * DISTANCE_MAX unpaired ops.
+ */
 static int difference(struct search *s, uint32_t a0, uint32_t b0, uint32_t n, uint32_t m)
 {
 	uint32_t most = n + m < DISTANCE_MAX ? n + m : DISTANCE_MAX, room = 0;
@@ -213,8 +217,8 @@ static void begin(struct search *s, enum cw_baseline_way way)
 }
 
 /*
- * If both runs mark their steps and one run is at a later step, it has skipped the steps in
- * between. Then we pass these steps in the other run. Returns true if we passed any.
+ * If both runs mark their steps and one run is at a later step, that run has skipped steps. We then
+ * pass these steps in the other run. Returns true if we passed any.
  */
 static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 {
@@ -239,7 +243,7 @@ static bool pass_steps(const struct search *s, uint32_t *a, uint32_t *b)
 
 /*
  * Pairs [a, a_end) with [b, b_end): first the common beginning and end, then the part between them.
- * Returns 0, 1 = too far apart, or -ENOMEM.
+ * Returns 0 or -ENOMEM; 1 = too many unpaired ops.
  */
 static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end)
 {
@@ -262,7 +266,7 @@ static int pair_between(struct search *s, uint32_t a, uint32_t a_end, uint32_t b
 	return r < 0 ? r : differ;
 }
 
-/* Pairs both runs from a and b on. Returns 0, 1 = too far apart, or -ENOMEM. */
+/* Pairs both runs from a and b on. Returns 0 or -ENOMEM; 1 = too many unpaired ops. */
 static int pair_from(struct search *s, uint32_t a, uint32_t b)
 {
 	uint32_t n = s->a->n, m = s->b->n, end = 0;
@@ -298,8 +302,8 @@ static uint64_t paired(const struct pairing *p)
 /* ---- the beginning of the other run ---- */
 
 /*
- * Compares the runs from positions a and b on. Returns 1 if calls and numbers agree, 0 if only the
- * calls agree, and -1 if the calls differ or too few have numbers.
+ * Compares the runs from positions a and b on. Returns 1 if calls and statistics agree, and 0 if
+ * only the calls agree. Returns -1 if the calls differ, or too few of them have statistics.
  */
 static int agrees(const struct search *s, uint32_t a, uint32_t b)
 {
@@ -326,7 +330,7 @@ static int agrees(const struct search *s, uint32_t a, uint32_t b)
 		if (close == 0)
 			return 0;
 		if (compared - close > STRETCH / 10)
-			return 0; /* the rest cannot change the result */
+			return 0; /* too many differ: the rest cannot change it */
 	}
 	return compared < STRETCH_LEAST ? -1 : close * 10 >= compared * 9;
 }
@@ -344,8 +348,8 @@ static bool is_whole_iterations(const struct search *s, const struct pairing_ops
 }
 
 /*
- * Finds the least number of ops to skip in one run so that the numbers agree. Used if steps are
- * not marked.
+ * Finds the least number of ops to skip in one run so that the statistics agree. We need it if the
+ * program does not mark its steps.
  */
 static void find_beginning(struct search *s)
 {
@@ -398,8 +402,8 @@ static uint32_t step_end(const struct pairing_ops *ops, uint32_t from, uint32_t 
 
 /*
  * Pairs operators step by step. A step has thousands of operators, and another kernel makes each of
- * them differ. This way, two runs may have any number of differences. If a step differs too much,
- * we pair only its beginning and its end.
+ * their results differ. So the number of differences between two runs has no limit. If a step
+ * differs too much, we pair only its beginning and its end.
  */
 static int pair_steps(struct search *s)
 {
@@ -449,8 +453,8 @@ int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint3
 	for (; way <= CW_BASELINE_BY_KIND; way++) {
 		r = try(&s, way);
 		/*
-		 * For operators we stop here: hunks pair calls of the same module, and steps
-		 * without common ops are rare.
+		 * We try no further way for operators. Hunks pair calls of the same module, and
+		 * steps without common ops are rare.
 		 */
 		if (r == 0 && way == CW_BASELINE_BY_STEP && is_of_operators(a))
 			break;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs the ops of two runs. A lane is a communicator's collectives, or its sends or receives with
- * one peer. The library numbers the ops of a lane, so each run has a sequence. We search for the
- * longest common subsequence of both (Myers, "An O(ND) difference algorithm and its variations",
- * 1986). The ops between its parts are hunks.
+ * one peer. NCCL numbers the ops of a lane, so each run has a sequence per lane. We search for the
+ * longest common subsequence of both sequences (Myers, "An O(ND) difference algorithm and its
+ * variations", 1986). The other ops are hunks.
  *
- * There are several ways to recognise an op (enum cw_baseline_way). We begin with the strictest way
- * and stop when the two runs share at least half of the shorter sequence. An unknown call site in
- * one run matches any site, and native code matches a Python line in the other run. A rank's first
- * calls come before the agent can read its stack.
+ * There are several ways to recognise an op (enum cw_baseline_way). We begin with the strictest
+ * way. We stop when the two runs share at least half of the shorter sequence. An unknown call site
+ * matches any site, because a rank makes its first calls before the agent can read its stack.
+ * Native code matches a Python line in the other run, too.
  *
- * A loop makes every sequence periodic, so a run without the warm-up matches the other run from
- * many positions on. If the program marks its steps, they decide. Otherwise the numbers do: if
- * those at the beginning differ, we search for a position from which calls and numbers of a
- * stretch agree.
+ * A loop makes every sequence periodic. So a run without the warm-up matches the other run at many
+ * positions. If the program marks its steps, the marks decide. Otherwise the statistics decide: if
+ * those at the beginning differ, we search for a position from which calls and statistics agree for
+ * a while.
  */
 #pragma once
 
@@ -23,27 +23,28 @@
 #include "numerics/compare/baseline.h"
 
 /*
- * One run's part of a lane: op number i + 1 is rows[order[i]]. If order[i] is CW_BASELINE_NONE, the
- * op was lost and may match any.
+ * The ops of a lane in one run. Op number i + 1 is rows[order[i]]. If order[i] is CW_BASELINE_NONE,
+ * the op was lost and may match any op.
  */
 struct pairing_ops {
 	const struct cw_baseline_row *rows;
 	const uint32_t *order;
 	uint32_t n;
 	/*
-	 * For each site number, a number with the same meaning in both runs. Odd numbers are native
-	 * code, even numbers are lines.
+	 * For each site number of the run, the number that the same site has in both runs. Odd
+	 * numbers are native code, even numbers are Python lines.
 	 */
 	const uint32_t *sites;
 };
 
 /*
- * True if y may be x with different arguments. For operators, both must belong to the same module.
+ * True if y may be the op x with different arguments. Operators must also belong to the same
+ * module.
  */
 bool pairing_is_same_kind(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			  const struct pairing_ops *b, const struct cw_baseline_row *y);
 
-/* True if both sites are known, of the same kind (line or native code), and different. */
+/* True if both call sites are known, both are Python lines or both native code, and they differ. */
 bool pairing_is_other_site(const struct pairing_ops *a, const struct cw_baseline_row *x,
 			   const struct pairing_ops *b, const struct cw_baseline_row *y);
 
@@ -54,11 +55,12 @@ struct pairing_run {
 
 struct pairing {
 	enum cw_baseline_way way;
-	struct pairing_run *runs; /* in order; ops outside of all runs have no counterpart */
+	struct pairing_run *runs; /* in order; ops outside all runs have no counterpart */
 	uint32_t n_runs;
-	/* Ops at the beginning of one run that the other run lacks. */
+	/* Number of ops at the beginning of one run that the other run lacks. */
 	uint32_t skipped_a, skipped_b;
-	bool is_cut; /* too little in common: the ops after the last run are undecided */
+	/* the rest has too little in common: we did not pair the ops after the last run */
+	bool is_cut;
 };
 
 /* Returns op i of the lane; NULL = the op was lost. */

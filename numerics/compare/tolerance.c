@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The allowed difference of statistics, if elements may differ by |a - b| <= atol + rtol max(|a|,
- * b|). Of N elements then
+ * |b|). Of N elements then
  *
  *	the largest magnitude differs by no more than   atol + rtol absmax
  *	the norm by no more than                        atol √N + rtol (l2 a + l2 b)
  *	the mean by no more than                        atol + rtol (l2 a + l2 b) / √N
  *
- * (norm: the triangle inequality, and max(|a|, |b|) <= |a| + |b|, whose halves are nearly equal, so
- * we allow the larger norm times rtol; mean: the mean of magnitudes is never above the root of the
- * mean of squares.) So a value outside proves that elements are outside; a value within proves
- * nothing about an element. We compare a mean near zero with the elements' size, and not with
- * itself, or sums that cancel would raise alarms.
+ * The bound of the norm follows from the triangle inequality and max(|a|, |b|) <= |a| + |b|. Its
+ * two terms are nearly equal, so we allow the larger norm times rtol. The bound of the mean follows
+ * because the mean of magnitudes never exceeds the root of the mean of squares.
+ *
+ * So a value outside its bound proves that elements are outside theirs. A value within its bound
+ * proves nothing about an element. We compare a mean near zero with the size of the elements and
+ * not with itself. Otherwise sums that cancel would raise alarms.
  */
 #include <math.h>
 
 #include "numerics/compare/baseline.h"
 
-/* The rounding of rows (2^-37 each), plus the possible error of sums of doubles. */
+/*
+ * Relative error of the statistics themselves: the rounding of rows (2^-37 each), and the possible
+ * error of sums of doubles.
+ */
 #define OWN 3e-11
 
 void cw_baseline_options_init(struct cw_baseline_options *options)
@@ -38,8 +43,8 @@ void cw_baseline_options_init(struct cw_baseline_options *options)
 }
 
 /*
- * Returns the number of elements of one side. NCCL counts one rank's part, but a summary covers the
- * whole buffer (agent/cuda/tensor.c).
+ * Returns the number of elements of one side. NCCL counts the part of one rank, but a summary
+ * covers the whole buffer (agent/cuda/tensor.c).
  */
 static double elements(const struct cw_baseline_row *row, enum cw_baseline_side side,
 		       uint32_t nranks, bool are_groups)
@@ -51,7 +56,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
-	case CW_OP_REDUCE_SCATTER: /* a group run contains the parts of all members */
+	case CW_OP_REDUCE_SCATTER: /* the row of a group run contains the parts of all members */
 		return side == CW_BASELINE_IN || are_groups ? n * parts : n;
 	case CW_OP_SCATTER:
 		return side == CW_BASELINE_IN ? n * parts : n;
@@ -78,7 +83,7 @@ static double allowed_of(const struct cw_baseline_row *a, const struct cw_baseli
 		return t->atol + rtol * absmax;
 	if (value == CW_BASELINE_L2)
 		return t->atol * root + rtol * l2;
-	/* The norm may be out of range. Then we use absmax. */
+	/* If the norm is out of range, we use absmax. */
 	return t->atol + rtol * (isfinite(l2) ? l2 / root : absmax);
 }
 

@@ -107,7 +107,7 @@ static void add_ranks(struct line *l, const struct cw_numerics_job *job, const u
 	add(l, "%s %s", n == 1 ? "rank" : "ranks", cw_rankset_format(ranks, n, text, sizeof(text)));
 }
 
-/* Lists members, sorted by one property, with their values of it. */
+/* Lists the members in v, which are sorted by one property, with their values of it. */
 static void add_members(struct line *l, const struct cw_numerics_job *job,
 			const struct cw_member *v, uint32_t n, enum cw_members_by by)
 {
@@ -144,7 +144,7 @@ static void add_unlike(struct line *l, const struct cw_numerics_job *job, const 
 	}
 }
 
-/* Lists which members have which copy. */
+/* Lists the members that have equal copies, group by group. */
 static void add_groups(struct line *l, const struct cw_numerics_job *job, const uint32_t *samples,
 		       uint32_t n)
 {
@@ -289,7 +289,7 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 	return end(&l);
 }
 
-/* Formats a divergence. what: describes the results. so: their consequence. */
+/* Writes a divergence. what: describes the results. so: their consequence. */
 static char *format_groups(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			   const struct cw_numerics_divergence *d, const char *what, const char *so,
 			   char *buf, size_t len)

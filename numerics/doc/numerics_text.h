@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge's findings on a job's numbers as sentences, for the command line and for the journal.
- * Each function writes one sentence into buf, on one line, and returns buf. Pure.
+ * Writes the judge's findings about a job's numbers as sentences, for the command line and the
+ * journal. Each function writes one sentence into buf, on one line, and returns buf. Pure.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 
 #include "numerics/judge/numerics.h"
 
-/* "all_reduce #812 on dp" */
+/* Writes "all_reduce #812 on dp". */
 char *cw_numerics_text_call(const struct cw_numerics_job *job, uint32_t sample, char *buf,
 			    size_t len);
-/* "rank 5 was the first to feed …" */
+/* Writes "rank 5 was the first to feed …". */
 char *cw_numerics_text_first(const struct cw_numerics_job *job,
 			     const struct cw_numerics_report *said, uint32_t i, char *buf,
 			     size_t len);
@@ -22,7 +22,7 @@ char *cw_numerics_text_headroom(const struct cw_numerics_job *job,
 				const struct cw_numerics_headroom *h, char *buf, size_t len);
 char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_numerics_range *r,
 			     char *buf, size_t len);
-/* A function that formats a divergence or a rounding of the report. */
+/* A function that writes a divergence or a rounding of the report. */
 typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
 					     const struct cw_numerics_report *said,
 					     const struct cw_numerics_divergence *d, char *buf,
@@ -30,7 +30,7 @@ typedef char *cw_numerics_text_divergence_fn(const struct cw_numerics_job *job,
 char *cw_numerics_text_divergence(const struct cw_numerics_job *job,
 				  const struct cw_numerics_report *said,
 				  const struct cw_numerics_divergence *d, char *buf, size_t len);
-/* Formats one of the report's roundings. */
+/* Writes one of the report's roundings. */
 char *cw_numerics_text_rounding(const struct cw_numerics_job *job,
 				const struct cw_numerics_report *said,
 				const struct cw_numerics_divergence *d, char *buf, size_t len);

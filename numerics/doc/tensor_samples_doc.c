@@ -2,7 +2,7 @@
 /*
  * One table of a summary's fields, in order, drives both writing and reading. A bundle may contain
  * thousands of summaries. So each summary is an array of values, and the names of the columns
- * appear once.
+ * appear only once.
  */
 #include "numerics/doc/tensor_samples_doc.h"
 
@@ -39,8 +39,8 @@ struct column {
 	}
 
 /*
- * The call site, a text or null, follows these columns. We add columns at the end and never change
- * existing ones.
+ * The columns of a summary. The call site, a text or null, follows them. We add columns at the end
+ * and never change existing ones.
  */
 static const struct column columns[] = {
 	COLUMN(TYPE_U32, rank),     COLUMN(TYPE_U32, comm),         COLUMN(TYPE_U32, order),

@@ -7,7 +7,7 @@
 #include "model/op.h"
 
 /*
- * We look this many summaries back for a call's inputs. In a group, 60 inputs precede the outputs.
+ * We search this many summaries back for a call's input. In a group, 60 inputs precede the outputs.
  */
 #define INPUTS_BEFORE 256u
 
@@ -21,10 +21,10 @@ struct matcher {
 	const struct cw_numerics_buckets *buckets;
 	struct cw_numerics_bucket *ret;
 	struct sized *sizes; /* sorted by size */
-	uint64_t seq;        /* newest call on the communicator with a visible input */
+	uint64_t seq;        /* number of the newest call on the communicator whose input we saw */
 	/* The current step, as far as we have read it. */
 	int64_t step;
-	uint32_t first; /* its first summary */
+	uint32_t first; /* index of the step's first summary */
 	uint32_t n_calls;
 	bool is_as_expected;
 	bool was_as_expected; /* the previous step was as expected */
@@ -61,7 +61,7 @@ static const struct sized *size_of(const struct matcher *m, uint64_t elements)
 	return bsearch(&wanted, m->sizes, m->buckets->n, sizeof(wanted), compare_sizes);
 }
 
-/* True if the call may carry gradients: it adds up floating point numbers. */
+/* True if the call may carry gradients, because it adds up floating point numbers. */
 static bool may_be_gradients(const struct matcher *m, const struct cw_numerics_sample *l)
 {
 	bool is_float = l->dtype >= CW_DTYPE_FP16 && l->dtype <= CW_DTYPE_FP8_E5M2;
@@ -92,7 +92,7 @@ static struct cw_numerics_bucket by_size(const struct matcher *m, uint64_t eleme
 	return (struct cw_numerics_bucket){ found ? found->bucket : CW_NUMERICS_NONE, false };
 }
 
-/* True if the place of a call in the step tells its bucket for certain. */
+/* True if the place of a call in the step determines its bucket for certain. */
 static bool is_certain_step(const struct matcher *m, bool is_last)
 {
 	if (!m->is_as_expected || m->step < m->buckets->step)
@@ -118,9 +118,7 @@ static void end_step(struct matcher *m, uint32_t end, bool is_last)
 	m->n_calls = 0;
 }
 
-/*
- * Follows the next call. If a call is missing before it, the missing call may have been a bucket's.
- */
+/* Takes the next call into account. A gap before it may hide a bucket's call. */
 static void follow(struct matcher *m, const struct cw_numerics_sample *l)
 {
 	if (l->seq > m->seq + 1 || !l->seq)
@@ -148,8 +146,9 @@ static void match_inputs(struct matcher *m)
 			m->is_as_expected = l->step >= 0;
 		}
 		/*
-		 * In calls of other kinds, such as a broadcast, a member may have no input. A
-		 * bucket's call without a visible input has an unknown size.
+		 * In a call of another kind, such as a broadcast, a member may have no input, so we
+		 * take outputs too. The call of a bucket always has an input. Without one in view,
+		 * its size is unknown.
 		 */
 		if (l->comm == b->comm && !cw_op_is_p2p(l->kind) &&
 		    (!l->is_output || l->kind != b->kind))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the parameters whose gradients a collective carried, if the program states the order of
- * its buckets' calls (collwatch.torch: DistributedDataParallel, fully_shard). A call itself does
- * not contain this information. So we compare the calls of a step with the sizes of the buckets,
- * in order.
+ * Finds the parameters whose gradients a collective carried. A call itself does not show them. But
+ * a program with collwatch.torch states the order in which its buckets are called
+ * (DistributedDataParallel, fully_shard). We compare the calls of a step with the sizes of the
+ * buckets, in order.
  *
- * A step is as expected under two conditions. Its calls of a bucket's size are the buckets, each
+ * A step is as expected under two conditions. Its calls with a bucket's size are the buckets, each
  * once and in order. And the sampled calls on the communicator have no gap. In such a step we know
- * for certain which call carries which bucket. The last step may be unfinished. If the step before
- * was as expected, we are also certain about the calls of the last step so far. Otherwise, if only
- * one bucket has the size of a call, this bucket is a guess.
+ * for certain which call carries which bucket. The last step may be unfinished; its calls so far
+ * are certain if the step before was as expected. In any other step, if only one bucket has the
+ * size of a call, we guess this bucket.
  *
  * Pure.
  */
@@ -21,16 +21,16 @@
 #include "numerics/judge/numerics.h"
 
 /*
- * What we know of one rank and communicator: the input of each call of this kind in a step. All
- * pointers are borrowed.
+ * The expected calls of one rank on one communicator: the input of each call of this kind in a
+ * step. All pointers are borrowed.
  */
 struct cw_numerics_buckets {
-	uint32_t first, last; /* the rank's summaries among the job's: [first, last) */
+	uint32_t first, last; /* indices of the rank's summaries in the job: [first, last) */
 	uint32_t comm;        /* index into the job's communicators */
 	uint8_t kind;
 	const uint64_t *elements; /* number of elements of each input, in the order of the calls */
 	uint32_t n;
-	int64_t step; /* first step for which this holds; we are not certain about earlier steps */
+	int64_t step; /* first step with these calls; we are not certain about earlier steps */
 };
 
 struct cw_numerics_bucket {

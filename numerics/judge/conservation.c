@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sum preserves the total of its inputs. We compare the total of all members' inputs with the
- * total of the output. For a reduce_scatter, we take the outputs of all members. Every member's
- * tensors must be completely sampled and finite. All_gather copies, so there the two totals differ
- * only by the arithmetic of the summaries.
+ * Checks that a sum preserves the total of its inputs. We compare the total of all members' inputs
+ * with the total of the output. For a reduce_scatter, we take the outputs of all members. Every
+ * member's tensors must be completely sampled and finite. An all_gather copies, so its two totals
+ * differ only by the arithmetic of the summaries.
  *
- * The bound. Each of n - 1 additions of an element rounds by at most u times the sum of the
- * absolute values (u: half a unit in the last place of the type). An average or a factor rounds
- * once more. So all elements together err by at most (n + 1) u S, where S is the sum of all
- * absolute values. We know that S is at most sqrt(N) times the norm. Below the normal numbers, a
- * rounding error is at most half the smallest number, N n times. A summary's mean is accurate to
- * 1e-12 of sqrt(N) and the norm. Integers are exact while a double holds their sum. We do not
- * compare sums that wrap.
+ * The bound of the difference: each of n - 1 additions of an element rounds by at most u times the
+ * sum of the absolute values (u: half a unit in the last place of the type). An average or a factor
+ * rounds once more. So all elements together err by at most (n + 1) u S, where S is the sum of all
+ * absolute values. S is at most sqrt(N) times the norm. Below the normal numbers, a rounding error
+ * is at most half the smallest number, N n times. A summary's mean is accurate to 1e-12 of sqrt(N)
+ * and the norm. Integers are exact while a double holds their sum. We do not compare sums that
+ * wrap.
  */
 #include <math.h>
 
@@ -44,7 +44,7 @@ static bool error_of(unsigned dtype, struct type_error *ret)
 	case CW_DTYPE_FP8_E5M2:
 		*ret = (struct type_error){ 0x1p-3, 0x1p-17 };
 		return true;
-	case CW_DTYPE_FP8_E4M3: /* saturates, so the total is not preserved */
+	case CW_DTYPE_FP8_E4M3: /* the type saturates, so a sum does not preserve the total */
 	default:
 		return false;
 	}
@@ -109,7 +109,9 @@ static bool add_sample(struct flow *to, const struct cw_numerics_sample *l)
 	return true;
 }
 
-/* Computes the two totals of a call. Returns false if a part is missing. */
+/*
+ * Computes the totals of a call's inputs and outputs. Returns false if a member's part is missing.
+ */
 static bool flows_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct flow *ret_in, struct flow *ret_out, uint32_t *ret_sample)
 {

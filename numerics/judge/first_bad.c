@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the rank that had the first NaN or infinity. A bad number spreads: one rank feeds it into a
- * sum, and all ranks get it back and feed it on. So only the first bad tensor of each rank counts.
- * If the rank fed it without having received one before, it is a candidate. If it came out of a
- * call, we look at the call's inputs. If all inputs were completely sampled and are finite, the
- * operation itself left the range of its type.
+ * sum, and all ranks receive it and feed it into later calls. So only the first bad tensor of each
+ * rank counts. If this tensor is an input, the rank is a candidate, because it had received no bad
+ * number before. If it is an output, we look at the call's inputs. If they were completely sampled
+ * and are all finite, the operation itself left the range of its type.
  *
  * Of two candidates on the same communicator, the one with the lower call number is earlier.
  * Otherwise the earlier wall time decides, which is as good as the hosts' clocks. If candidates
@@ -29,11 +29,12 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 
 	if (is_same_comm && x->seq != y->seq)
 		return x->seq < y->seq ? EARLIER_BY_CALL : NOT_EARLIER;
-	/* In one call, the input comes before the output. */
+	/* Of two tensors of one call, the input comes before the output. */
 	if (is_same_comm)
 		return x->is_output < y->is_output ? EARLIER_BY_CALL : NOT_EARLIER;
 	/*
-	 * A number that rank a received may come from rank b: a summary has the time of its call.
+	 * Rank a may have received the number from rank b. The times do not show it, because a
+	 * summary has the time of its call and not of its end.
 	 */
 	if (a->origin == CW_NUMERICS_RECEIVED && b->origin == CW_NUMERICS_BY_RANK)
 		return NOT_EARLIER;
@@ -43,7 +44,7 @@ static enum order order_of(const struct cw_numerics_job *job, const struct cw_nu
 }
 
 /*
- * Returns the first entry of the summary's call in by_call, or p->n if it is not a
+ * Returns the first entry in by_call of the summary's call. Returns p->n if the call is not a
  * numbered collective.
  */
 static uint32_t find_call(const struct numerics_parts *p, const struct cw_numerics_sample *l)
@@ -84,8 +85,8 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 		const struct cw_numerics_sample *m = &p->job->samples[p->by_call[i]];
 
 		/*
-		 * The unsampled part may contain a NaN or infinity, so we count only completely
-		 * sampled inputs.
+		 * An incompletely sampled input may contain a NaN or infinity elsewhere, so it does
+		 * not count as finite.
 		 */
 		if (!m->is_output && !cw_numerics_is_bad(m) && m->elements == m->offered)
 			n_finite++;
@@ -93,7 +94,7 @@ static enum cw_numerics_origin origin_of_output(const struct numerics_parts *p,
 	return n_finite >= inputs_wanted(p->job, l) ? CW_NUMERICS_SUM : CW_NUMERICS_RECEIVED;
 }
 
-/* True if we saw some member feed a bad number into the call with this output. */
+/* True if a summary shows that a member fed a bad number into the call with this output. */
 static bool is_explained(const struct numerics_parts *p, const struct cw_numerics_sample *l)
 {
 	uint32_t i = find_call(p, l), end;
@@ -111,7 +112,8 @@ static bool is_explained(const struct numerics_parts *p, const struct cw_numeric
 }
 
 /*
- * True if another member's output of the same call is in the list: one output represents the call.
+ * True if the list contains another member's output of the same call. One output represents the
+ * call.
  */
 static bool is_listed(const struct cw_numerics_job *job, const struct cw_numerics_first *v,
 		      uint32_t n, const struct cw_numerics_sample *l)
@@ -161,8 +163,8 @@ int numerics_find_first(const struct numerics_parts *p, struct cw_numerics_repor
 			ret->firsts[ret->n_firsts++] = v[i];
 	}
 	/*
-	 * If clocks contradict the order of calls, the order has a cycle. Then no rank is first,
-	 * and we name all.
+	 * If clocks contradict the order of calls, the candidates form a cycle and none is first.
+	 * We then name all.
 	 */
 	for (uint32_t i = 0; ret->n_firsts == 0 && i < n && i < CW_NUMERICS_FIRSTS; i++)
 		ret->firsts[i] = v[i];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far the numbers of a call are from the limit of their type, and whether they approach it. A
- * call's value is the largest magnitude of its inputs and outputs. For a sum, it is the sum of its
- * members' largest inputs if we sampled all: an upper bound of the output. The value alone means
- * little, because loss scaling deliberately keeps gradients within a factor of two of infinity. So
- * an alarm requires a trend. The values grow from step to step, too steadily for noise, and would
- * leave the type within some steps.
+ * Finds calls whose numbers approach the limit of their type. A call's value is the largest
+ * magnitude of its inputs and outputs. For a sum whose members we all sampled, it is the sum of the
+ * members' largest inputs, an upper bound of the output. The value alone means little, because loss
+ * scaling deliberately keeps gradients within a factor of two of infinity. So an alarm requires a
+ * trend: the values grow from step to step, too steadily for noise, and would leave the type within
+ * some steps.
  *
- * When a loss scale changes, all calls of a communicator jump together by its factor, after steps
- * with little change in most calls. We remove such jumps before we look for a trend.
+ * When a loss scale changes, all calls of a communicator jump together by its factor. Before the
+ * jump, most calls change little for some steps. We remove such jumps before we look for a trend.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,9 +20,10 @@
 /* A trend must reach the limit within this many steps from now. */
 #define HORIZON 16.0
 /*
- * A short series must grow with every step and at an even pace. A long series may have noise. Noise
- * exceeds this many standard errors less than once in 10^8 windows (Student's t with 6 and 30
- * degrees of freedom). The conditions on order and pace of a short series make it rarer still.
+ * A short series must grow with every step and at an even pace. A long series may have noise. By
+ * chance, noise exceeds these numbers of standard errors in less than one of 10^8 windows
+ * (Student's t with 6 and 30 degrees of freedom). The conditions on order and pace make a false
+ * alarm of a short series rarer still.
  */
 #define SHORT_STEPS 8u
 #define SHORT_ERRORS 10.0
@@ -30,8 +31,8 @@
 #define LONG_STEPS 32u
 #define LONG_ERRORS 9.0
 /*
- * What counts as a change of scale: log2 of its factor, and how still the calls must have been
- * before it.
+ * A change of scale. log2 of its factor is JUMP, give or take JUMP_SLACK. In the STILL_STEPS steps
+ * before it, log2 of the calls' values changes by at most STILL.
  */
 #define JUMP 1.0
 #define JUMP_SLACK 0.25
@@ -41,8 +42,8 @@
 struct point {
 	uint32_t comm, slot, sample;
 	uint64_t step;
-	double value;    /* log2; infinite: the number has left the type */
-	double raw;      /* log2, not adjusted */
+	double value;    /* log2; infinite if the number has left the type */
+	double raw;      /* log2, as measured */
 	double adjusted; /* log2, without changes of scale */
 	bool is_sum;
 };
@@ -57,7 +58,7 @@ static double largest(const struct cw_numerics_sample *l)
 	return cw_numerics_is_bad(l) ? INFINITY : l->abs_max;
 }
 
-/* Computes the point of one call. Returns false if the call has no value. */
+/* Computes the point (value at a step) of one call. Returns false if the call has no value. */
 static bool point_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		     struct point *ret)
 {
@@ -208,8 +209,8 @@ static double slope_of(const struct point *v, uint32_t n, double *ret_errors)
 		rest += off * off;
 	}
 	/*
-	 * Values exactly on a line have no error. We add a little, because formats round to
-	 * some digits.
+	 * Values that lie exactly on a line have no error, and the division would fail. So we add a
+	 * little. Formats round to some digits anyway.
 	 */
 	rest = rest / (n - 2) + 1e-12;
 	*ret_errors = slope / sqrt(rest / xx);
@@ -226,7 +227,10 @@ static bool is_even(const struct point *v, uint32_t n)
 	return mean > 0;
 }
 
-/* True if the n points that end with `last` lead out of the type. *ret_slope is their growth. */
+/*
+ * True if the n points that end with `last` grow and lead out of the type. *ret_slope is their
+ * growth.
+ */
 static bool is_leaving(const struct point *last, uint32_t n, double limit, double *ret_slope)
 {
 	double errors, slope;

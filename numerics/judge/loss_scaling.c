@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss scaling makes gradients overflow on purpose. It multiplies them by a factor that grows until
- * they overflow, then skips the step and backs off. A row of bad steps is harmless scaling under
- * four conditions:
+ * Decides whether loss scaling explains bad numbers. Loss scaling makes gradients overflow on
+ * purpose. It multiplies them by a factor that grows until they overflow, then skips the step and
+ * backs off. A row of bad steps is harmless scaling under four conditions:
  *
  * - The bad numbers are in gradients (inputs of sums, or their results).
  * - There are no three bad steps in a row.
  * - We have the step after them, and it is finite.
- * - The magnitudes of that step are those of the last bad step, as far as that was finite, times
- *   the back-off factor.
+ * - The magnitudes of that step are those of the last bad step, as far as that was finite,
+ *   times the back-off factor.
  *
- * We do not compare with the step before the row: the scale has usually just grown when it is too
- * large, and then returns to its old value. Only if the bad step has no finite part, we must
- * compare with the step before, times that factor for each bad step. We report any other row.
+ * We do not compare with the step before the row. The scale has usually just grown when it is too
+ * large, and then returns to its old value. Only if the bad step has no finite part, we compare
+ * with the step before, times the factor for each bad step. We report any other row.
  *
- * Between two steps gradients also change by themselves. So the median over all series decides, and
- * the limit lies halfway (in logarithms) to "has not changed".
+ * Gradients also change by themselves between two steps. So the median over all series decides, and
+ * the limit lies halfway (in logarithms) between the back-off factor and no change.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,7 +35,7 @@ struct step_said {
 	uint64_t step;
 	bool is_gradient; /* all bad numbers are in gradients */
 	enum cw_numerics_step_by step_by;
-	uint64_t seq; /* its first call with a NaN or infinity */
+	uint64_t seq; /* number of the step's first call with a NaN or infinity */
 };
 
 struct steps {
@@ -88,7 +88,7 @@ static bool is_in(const struct numerics_parts *p, uint32_t i, uint32_t comm, uin
 	return p->job->samples[i].comm == comm && p->at[i].step == step;
 }
 
-/* True if we can measure the finite part of a bad tensor: it must be most of the tensor. */
+/* True if most of a bad tensor is finite, so that we can measure its finite part. */
 static bool is_measured(const struct cw_numerics_sample *l)
 {
 	return (l->nans + l->infs) * 2 < l->elements && is_gradient(l) && isfinite(l->l2) &&

@@ -23,12 +23,12 @@ enum cw_members_by {
 struct cw_member {
 	uint32_t sample;
 	const char *device; /* never NULL */
-	uint32_t version;   /* version of the property that we sort by */
+	uint32_t version;   /* version of driver or NCCL, whichever we sort by */
 };
 
 /*
  * Sorts the members of these n summaries into v, which has room for n. Members with equal
- * properties are adjacent. Members with an unknown property come last. Returns true if some known
+ * properties become adjacent; those with an unknown property come last. Returns true if known
  * properties differ.
  */
 bool cw_members_sort(const struct cw_numerics_job *job, const uint32_t *samples, uint32_t n,

@@ -4,7 +4,8 @@
 #include <string.h>
 
 /*
- * A loss scale that has grown too large backs off at most this often in a row (docs/numerics.md).
+ * A loss scale that has grown too large backs off at most this many times in a row
+ * (docs/numerics.md).
  */
 #define ROW_MAX 2u
 
@@ -43,8 +44,8 @@ static void note_row(struct cw_modules_report *ret, uint32_t rank, const struct 
 }
 
 /*
- * True if a comes before b in the same step. A rank that received a number comes after its sender.
- * Otherwise clocks decide.
+ * True if a comes before b, in the same step. A rank that received the number comes after its
+ * sender. Otherwise clocks decide.
  */
 static bool is_before(const struct cw_modules_event *a, const struct cw_modules_event *b)
 {
@@ -53,7 +54,10 @@ static bool is_before(const struct cw_modules_event *a, const struct cw_modules_
 	return strcmp(a->at, b->at) < 0;
 }
 
-/* Notes the first event in steps [from, end) of a rank, unless the known first event is earlier. */
+/*
+ * Sets the report's first event to the first one of a rank in steps [from, end), unless the report
+ * has an earlier one.
+ */
 static void note_first(struct cw_modules_report *ret, const struct cw_modules_rank *ranks,
 		       uint32_t rank, uint32_t from, uint32_t end)
 {

@@ -16,21 +16,23 @@
 /* One rank's summary of one tensor. */
 struct cw_numerics_sample {
 	uint32_t rank, comm; /* indices into the job's ranks and comms */
-	uint32_t order;      /* order of launches within the rank */
+	uint32_t order;      /* position in the order of the rank's launches */
 	int32_t root_or_peer;
 	uint64_t seq;               /* coll_seq, or p2p_seq; 0 = not counted */
 	int64_t step;               /* the program's step number; -1 = unknown */
 	int64_t at_ns;              /* wall time of the call; 0 = unknown */
 	uint64_t elements, offered; /* number of sampled elements, and of all elements */
 	uint64_t nans, infs, zeros;
-	double abs_max, abs_min, mean, l2; /* of the finite ones; mean and l2: NaN = out of range */
+	/* of the finite elements; mean and l2: NaN = out of range */
+	double abs_max, abs_min, mean, l2;
 	uint64_t checksum;
 	float at_limit, denormal; /* shares of the sampled elements */
-	/* the agent sampled one block out of this many; 0 = unknown, but the same on all ranks */
+	/* The agent sampled one block out of this many. 0 = unknown, but the same on all ranks. */
 	uint32_t stride;
 	uint8_t kind, dtype, redop, is_output;
-	const char *site;    /* call site, or NULL; borrowed */
-	const char *carried; /* parameters of its gradients, or NULL = unknown; borrowed */
+	const char *site; /* call site, or NULL; borrowed */
+	/* parameters whose gradients the call carried, or NULL = unknown; borrowed */
+	const char *carried;
 	bool is_carried_certain;
 };
 
@@ -39,7 +41,8 @@ struct cw_numerics_comm {
 	uint32_t instance; /* distinguishes communicators with one id; equal on all members */
 	const char *name;  /* may be empty; borrowed */
 	uint32_t nranks;
-	bool is_uncounted; /* its members have no common numbers for its calls */
+	/* members number its calls differently, so numbers of two members mean nothing */
+	bool is_uncounted;
 };
 
 struct cw_numerics_rank {
@@ -47,7 +50,8 @@ struct cw_numerics_rank {
 	bool is_whole; /* no earlier summary of this rank is missing */
 	/* The model of the rank's devices. "" or NULL = unknown, or several models; borrowed. */
 	const char *device;
-	uint32_t cuda_driver, nccl; /* 13000 = CUDA 13.0; like ncclGetVersion(); 0 = unknown */
+	/* versions: cuda_driver 13000 = CUDA 13.0; nccl like ncclGetVersion(); 0 = unknown */
+	uint32_t cuda_driver, nccl;
 };
 
 /* All pointers are borrowed. cw_numerics_judge() sorts the samples by rank, then by order. */
@@ -62,8 +66,9 @@ struct cw_numerics_job {
 
 /* How the first NaN or infinity got into a call. */
 enum cw_numerics_origin {
-	CW_NUMERICS_BY_RANK,  /* the rank fed the number and had not received it before */
-	CW_NUMERICS_SUM,      /* all members fed finite numbers, so the operation made it */
+	CW_NUMERICS_BY_RANK, /* the rank fed the number and had not received it before */
+	/* all members fed finite numbers, so the operation made the bad one */
+	CW_NUMERICS_SUM,
 	CW_NUMERICS_RECEIVED, /* the number came out of a call whose inputs we know only in part */
 };
 
@@ -73,15 +78,15 @@ struct cw_numerics_first {
 };
 
 struct cw_numerics_rank_said {
-	uint32_t first, last; /* its summaries among the job's: [first, last) */
+	uint32_t first, last; /* indices of the rank's summaries in the job: [first, last) */
 	uint32_t first_bad;   /* CW_NUMERICS_NONE = none */
 	uint32_t n_bad;
 	bool is_first_seen; /* no summary before first_bad is missing */
 };
 
-/* Where step numbers come from. */
+/* The source of step numbers. */
 enum cw_numerics_step_by {
-	CW_NUMERICS_BY_PROGRAM, /* the program states it */
+	CW_NUMERICS_BY_PROGRAM, /* the program states its step numbers */
 	CW_NUMERICS_BY_PERIOD,  /* we count steps, by the period of the communicator's calls */
 	CW_NUMERICS_BY_CALL,    /* there is no period, so each call is a step */
 };
@@ -91,16 +96,17 @@ struct cw_numerics_row {
 	uint32_t comm;
 	enum cw_numerics_step_by step_by;
 	uint64_t step, n_steps;
-	uint64_t seq; /* number of its first call with a NaN or infinity */
+	uint64_t seq; /* number of the row's first call with a NaN or infinity */
 	uint32_t n_samples;
-	bool is_scaling; /* loss scaling explains it */
-	double ratio;    /* magnitudes after the row, relative to those in it; 0 = unknown */
+	bool is_scaling; /* loss scaling explains the row */
+	double ratio;    /* magnitudes after the row divided by magnitudes in it; 0 = unknown */
 };
 
 struct cw_numerics_headroom {
-	uint32_t sample;             /* the newest; for a sum over members, the largest part */
+	/* index of the newest summary; for a sum over members, of the largest part */
+	uint32_t sample;
 	bool is_sum;                 /* value is the sum of the members' largest magnitudes */
-	double value, limit, growth; /* growth: a factor per step */
+	double value, limit, growth; /* growth: factor by which the value grows per step */
 	double steps_left;
 	uint64_t warned_step; /* the first step that allowed this warning */
 };
@@ -123,22 +129,24 @@ struct cw_numerics_range {
 struct cw_numerics_divergence {
 	uint32_t comm, n_groups, n_members; /* n_members: members with comparable copies */
 	uint64_t seq;
-	uint32_t sample;       /* a summary of the smallest group of equal copies */
-	uint32_t other;        /* a summary of the largest group */
-	uint32_t n_odd;        /* number of members in the smaller groups together */
-	bool has_majority;     /* more than half of the members agree */
-	uint32_t first, count; /* its summaries in the report's list `divergent`, group by group */
+	uint32_t sample;   /* a summary of the smallest group of equal copies */
+	uint32_t other;    /* a summary of the largest group */
+	uint32_t n_odd;    /* number of members in the smaller groups together */
+	bool has_majority; /* more than half of the members agree */
+	/* place in the report's list `divergent`, where its summaries are listed group by group */
+	uint32_t first, count;
 };
 
 /* A call whose total of inputs differs from its total of outputs. */
 struct cw_numerics_imbalance {
-	uint32_t sample; /* one of its outputs */
+	uint32_t sample; /* index of one of the call's outputs */
 	double in, out, bound;
 };
 
 struct cw_numerics_suspect {
 	uint32_t rank;
-	uint32_t n_divergences, n_comms; /* n_comms: where this rank was the odd one */
+	/* n_comms: number of communicators on which this rank was the odd one */
+	uint32_t n_divergences, n_comms;
 };
 
 #define CW_NUMERICS_FIRSTS 16u
@@ -146,10 +154,10 @@ struct cw_numerics_suspect {
 #define CW_NUMERICS_MAX 64u
 
 struct cw_numerics_report {
-	struct cw_numerics_rank_said *ranks; /* n_ranks of the job, one each */
+	struct cw_numerics_rank_said *ranks; /* array with one element per rank of the job */
 	struct cw_numerics_first firsts[CW_NUMERICS_FIRSTS];
-	uint32_t n_firsts;      /* if several, we do not know which rank was first */
-	bool is_first_by_clock; /* only the hosts' clocks show that it was first */
+	uint32_t n_firsts;      /* if there are several, we do not know which rank was first */
+	bool is_first_by_clock; /* only the hosts' clocks show that this rank was first */
 	uint64_t n_bad;         /* summaries with a NaN or infinity */
 	struct cw_numerics_row rows[CW_NUMERICS_ROWS];
 	uint32_t n_rows, n_rows_over_limit;
@@ -161,8 +169,8 @@ struct cw_numerics_report {
 	struct cw_numerics_divergence divergences[CW_NUMERICS_MAX];
 	uint32_t n_divergences, n_divergences_over_limit;
 	/*
-	 * Divergences that raise no alarm. NCCL may have computed these sums on each member, and
-	 * members with equal devices agree (replicas.c).
+	 * Divergences that raise no alarm. NCCL may have computed these sums on each member
+	 * separately, and members with equal devices agree (replicas.c).
 	 */
 	struct cw_numerics_divergence roundings[CW_NUMERICS_MAX];
 	uint32_t n_roundings, n_roundings_over_limit;
@@ -172,11 +180,11 @@ struct cw_numerics_report {
 	uint32_t n_imbalances, n_imbalances_over_limit;
 	struct cw_numerics_suspect suspects[CW_NUMERICS_FIRSTS];
 	uint32_t n_suspects;
-	/* The number of calls with compared copies, and with compared sums. */
+	/* Number of calls whose copies we compared, and of calls whose sums we compared. */
 	uint64_t n_replicas_checked, n_sums_checked;
 };
 
-/* Judges the job. O(n log n). Returns 0 or -ENOMEM. */
+/* Judges the job in O(n log n). Returns 0 or -ENOMEM. */
 int cw_numerics_judge(struct cw_numerics_job *job, struct cw_numerics_report *ret);
 /* Releases the report's contents. Accepts NULL. */
 void cw_numerics_report_fini(struct cw_numerics_report *report);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Determines the steps of a job. If the program marks its steps, we use these marks. Otherwise we
- * use the fact that the calls of a communicator repeat. A step is then the shortest period after
- * which every sampled call is the same again. If there is no period, each call is a step.
+ * Determines the steps of a job. If the program marks its steps, we use the marks. Otherwise we use
+ * the fact that the calls of a communicator repeat. A step is then the shortest period after which
+ * every sampled call is the same again. If there is no period, each call is a step.
  *
- * A call's slot is its place in its step. The summaries of one slot, step after step, are a series.
+ * A call's slot is its place in its step. A series consists of the summaries of one slot in
+ * successive steps.
  */
 #include "numerics/judge/numerics_parts.h"
 
@@ -17,7 +18,7 @@
 /* We search the newest PERIOD_CALLS calls of a communicator for a period of at most PERIOD_MAX. */
 #define PERIOD_CALLS 4096u
 #define PERIOD_MAX 1024u
-/* The first PHASE_CALLS calls with bad numbers show where in the period steps begin. */
+/* The first PHASE_CALLS calls with bad numbers show at which call of the period a step begins. */
 #define PHASE_CALLS 1024u
 
 static bool has_call(const struct cw_numerics_job *job, uint32_t i)
@@ -123,7 +124,7 @@ static const struct call *find_call(const struct call *calls, uint32_t n, uint64
 	return low < n && calls[low].seq == seq ? &calls[low] : NULL;
 }
 
-/* Returns the period of the calls; 0 = no period. */
+/* Returns the period of the calls, in calls; 0 = no period. */
 static uint64_t period_of(const struct call *calls, uint32_t n)
 {
 	uint64_t span;
@@ -162,8 +163,8 @@ static bool is_call_bad(const struct numerics_parts *p, const struct call *call)
 }
 
 /*
- * Returns where in the period a step begins. Bad calls of one step are adjacent, so we choose the
- * beginning that separates the fewest of them. That is accurate enough.
+ * Returns at which call of the period a step begins. Bad calls of one step are adjacent. So we
+ * choose the beginning that separates the fewest adjacent bad calls, which is accurate enough.
  */
 static uint64_t phase_of(const struct numerics_parts *p, const struct call *calls, uint32_t n,
 			 uint64_t period)

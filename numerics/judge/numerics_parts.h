@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data that all parts of the judge share: the summaries, sorted in several ways, and
- * their steps.
+ * Data that all parts of the judge share: the summaries, sorted in several ways, and their steps.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 struct numerics_sample_at {
 	uint64_t step;
 	enum cw_numerics_step_by step_by;
-	uint32_t slot; /* index of the call among those of its communicator in the step */
+	uint32_t slot; /* index of the call among the calls of its communicator in the step */
 };
 
 struct numerics_parts {
@@ -25,19 +24,16 @@ struct numerics_parts {
 	uint32_t n;
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Sorts the job's summaries and finds their steps. Returns 0 or -ENOMEM. */
 int numerics_parts_init(struct numerics_parts *p, const struct cw_numerics_job *job);
 void numerics_parts_fini(struct numerics_parts *p);
 
-/*
- * Returns the end of the entries of by_call that belong to the same call (comm, seq) as entry i,
- * the first of them.
- */
+/* Returns the end of the entries in by_call of one call (comm, seq). i: the call's first entry. */
 uint32_t numerics_call_end(const struct numerics_parts *p, uint32_t i);
 
 /*
- * Returns half a unit in the last place of a floating point type that has infinities; 0 = any
- * other type.
+ * Returns half a unit in the last place, for a floating point type that has infinities. Returns 0
+ * for any other type.
  */
 double numerics_unit(unsigned dtype);
 

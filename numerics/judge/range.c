@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds numbers that a type can no longer distinguish, although none of them is infinite. At the
- * upper end of their range, the 8-bit types saturate instead of becoming infinite (e4m3 has no
- * infinity; casts to e5m2 saturate, too). At the lower end, numbers that should differ by a factor
- * have few digits or none. One summary proves nothing, because most tensors have some elements at
- * either end. We report only what holds in several consecutive steps, up to the newest one.
+ * Finds tensors whose numbers lie at an end of their type's range, although none is infinite. At
+ * the upper end, the 8-bit types saturate instead of becoming infinite (e4m3 has no infinity; casts
+ * to e5m2 saturate, too). At the lower end, numbers that should differ by a factor have few digits
+ * or none. One summary proves nothing, because most tensors have some elements at either end. We
+ * report only what holds in several consecutive steps, up to the newest one.
  *
  * At the upper end, a scale that follows a tensor's largest number leaves one element at the limit.
  * A scale that follows the tensor's history leaves the elements that have grown since. One element
  * in a hundred is too many: for normally distributed numbers it means a scale that is too large by
  * a factor of two. We ignore tensors of one value, because the scale may fit that value.
  *
- * At the lower end, we report a tensor if half of its nonzero elements lie there, although all
- * elements could be larger by a factor and still fit. If they would not fit, the type is too narrow
- * for the tensor with any scale, and we report nothing.
+ * At the lower end, we report a tensor if half of its nonzero elements are denormal, although all
+ * elements would still fit if they were larger by a factor. If they would not fit, no scale helps,
+ * because the type is too narrow for the tensor. Then we report nothing.
  */
 #include <math.h>
 
 #include "model/op.h"
 #include "numerics/judge/numerics_parts.h"
 
-/* How many consecutive steps must show the property. */
+/* Number of consecutive steps that must show too large a share. */
 #define STEPS 3u
-/* A share of fewer elements than this is noise. */
+/* In a tensor with fewer elements than this, the share is noise. */
 #define ELEMENTS_MIN 1000u
 #define LIMIT_SHARE 0.01
 #define DENORMAL_SHARE 0.5
 /*
- * We report a tensor only if its numbers could grow by this factor. A loss scale grows so much in
- * four of its steps, and a tensor needs less room for its own growth.
+ * We report a tensor at the lower end only if its numbers could grow by this factor. Four increases
+ * of a loss scale make this factor. A tensor needs less room for its own growth.
  */
 #define ROOM_MIN 16.0
 
@@ -52,8 +52,8 @@ static double share_denormal(const struct cw_numerics_sample *l)
 }
 
 /*
- * Returns the factor by which all values could grow before a sampled value, or a sum of them,
- * becomes infinite.
+ * Returns the factor by which all values could grow before a sampled value, or a sum of such
+ * values, becomes infinite.
  */
 static double room_of(const struct cw_numerics_job *job, const struct cw_numerics_sample *l)
 {
@@ -65,7 +65,7 @@ static double room_of(const struct cw_numerics_job *job, const struct cw_numeric
 	return most > 0 ? cw_numerics_limit(l->dtype) / most : INFINITY;
 }
 
-/* Returns the share at this end if it is too large, else 0. */
+/* Returns the share of elements at this end if it is too large, else 0. */
 static double share_of(const struct cw_numerics_sample *l, enum cw_numerics_end end)
 {
 	double share, least = end == CW_NUMERICS_UPPER ? LIMIT_SHARE : DENORMAL_SHARE;
@@ -78,8 +78,8 @@ static double share_of(const struct cw_numerics_sample *l, enum cw_numerics_end 
 }
 
 /*
- * Returns the number of newest steps with too large a share. Summaries [first, end) of by_series
- * belong to one rank and are sorted by step.
+ * Returns the number of newest steps in which the share is too large. Summaries [first, end) of
+ * by_series belong to one rank and are sorted by step.
  */
 static uint32_t steps_of(const struct numerics_parts *p, uint32_t first, uint32_t end,
 			 enum cw_numerics_end which)
@@ -114,8 +114,8 @@ static uint32_t series_end(const struct numerics_parts *p, uint32_t first)
 }
 
 /*
- * Judges the summaries of one call in the step, of all ranks: [first, end) of by_series. Reports at
- * most one range.
+ * Judges one slot: the summaries [first, end) of by_series, of all ranks. Reports at most one
+ * range.
  */
 static void judge_slot(const struct numerics_parts *p, uint32_t first, uint32_t end,
 		       enum cw_numerics_end which, struct cw_numerics_report *ret)

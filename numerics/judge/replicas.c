@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outputs of one all_reduce, all_gather or broadcast are the same bytes on all members, with
- * any algorithm: NCCL computes each part of the result once and copies it
- * (docs/numerics.md#replicas has the sources). We compare two copies if the agent sampled the same
- * positions of both.
+ * Finds ranks whose results differ although they should be equal. The outputs of one all_reduce,
+ * all_gather or broadcast are the same bytes on all members, with any algorithm. NCCL computes each
+ * part of the result once and copies it (docs/numerics.md#replicas has the sources). We compare two
+ * copies if the agent sampled the same positions of both.
  *
  * One difference does not show which rank is wrong. Two copies have no majority, and in a ring all
  * ranks after the broken link get the same wrong bytes. We suspect a rank only if it is the odd one
@@ -13,13 +13,15 @@
  * AllReduce_AGxLL_R and _AGxLLMC_R, of NCCL's symmetric kernels
  * (src/device/symmetric/all_reduce.cuh of 2.28.3). Each member sends all its input, adds up its
  * peers' data, and stores into its own output. By contrast, RSxLD_AGxST and RSxLDMC_AGxSTMC compute
- * each part once and store it to all. In the former kernels, all members add in the order of ranks,
- * with equal accumulators, so that equal devices give equal bytes. Different devices have different
- * code, and no document promises equal bytes. Between them, a difference counts as rounding under
- * two conditions. Members with equal devices agree, and the values differ by no more than rounding
- * explains. Members outside of one NVLink domain never use such a kernel, but NCCL does not tell us
- * which kernel it used. For any other kind of call, and for unknown properties of a member, a
- * difference counts as usual.
+ * each part once and store it to all.
+ *
+ * With the exceptional kernels, all members add in the order of ranks, with equal accumulators, so
+ * equal devices give equal bytes. Different devices have different code, and no document promises
+ * equal bytes. Between different devices, a difference counts as rounding under two conditions.
+ * Members with equal devices agree, and the values differ by no more than rounding explains. NCCL
+ * does not tell us which kernel it used; members outside of one NVLink domain never use such a
+ * kernel. For any other kind of call, and for unknown properties of a member, a difference counts
+ * as usual.
  */
 #include <errno.h>
 #include <math.h>
@@ -96,8 +98,8 @@ static bool is_as_large(const struct cw_numerics_sample *a, const struct cw_nume
 }
 
 /*
- * True if a kernel may have summed on each member. These kernels add floating point numbers except
- * fp64 (ncclSymImplemented(), 2.27), of any size.
+ * True if a kernel may have computed the sum on each member. Such kernels add floating point
+ * numbers except fp64 (ncclSymImplemented(), 2.27), and any number of them.
  */
 static bool may_be_summed_on_each(const struct cw_numerics_sample *l,
 				  const struct cw_numerics_rank *rank)
@@ -134,7 +136,8 @@ static uint32_t group_end(const struct copy *v, uint32_t n, uint32_t i)
 }
 
 /*
- * How often a rank was the odd one, on how many communicators, and the last of these communicators.
+ * Number of times that a rank was the odd one, number of communicators, and the last of these
+ * communicators.
  */
 struct odd {
 	uint32_t n, n_comms, last_comm;
@@ -156,7 +159,7 @@ static void count_odd(const struct copy *v, uint32_t n, uint64_t right,
 }
 
 /*
- * Describes the groups in v, which must be sorted. The caller fills in samples and their places in
+ * Describes the groups in v, which must be sorted. The caller sets the samples, and their place in
  * the report's list.
  */
 static struct cw_numerics_divergence describe(const struct copy *v, uint32_t n,
@@ -238,8 +241,8 @@ static int judge_call(const struct numerics_parts *p, uint32_t first, uint32_t e
 		    (!l && !is_comparable(m, m)))
 			continue;
 		/*
-		 * Two summaries of the same rank in a call are of different tensors, because call
-		 * numbers wrap. We use the first one.
+		 * If one rank has two summaries in a call, call numbers have wrapped, and the
+		 * summaries are of different tensors. We use the first one.
 		 */
 		if (m->rank == last_rank)
 			continue;

@@ -46,7 +46,8 @@ static struct cw_tensor_samples_source source_of(const struct cw_extension_rank 
 
 	return (struct cw_tensor_samples_source){
 		.rank = at_least(h->rank_label, -1),
-		.pid = rank->pid, /* the rank's own pid is of its namespace */
+		/* the pid on the host; the rank's own pid belongs to its namespace */
+		.pid = rank->pid,
 		.world_size = at_least(h->world_size_label, -1),
 		.n_ops = h->ring_ticket,
 		.n_samples = count->newest,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge of tensor values as the daemon sees it (digest/extension.h). Findings are those of
- * numerics/node/tensor_stats.h; pages are the documents of numerics/doc/tensor_samples_doc.h.
+ * Connects the judge of tensor values to the daemon (digest/extension.h). Its findings are those of
+ * numerics/node/tensor_stats.h, its pages are the documents of numerics/doc/tensor_samples_doc.h.
  */
 #pragma once
 

@@ -5,10 +5,10 @@
 #include "numerics/doc/numerics_text.h"
 #include "numerics/read/tensor_samples.h"
 
-/* What one evaluation reads. */
+/* The data of one evaluation. */
 struct reading {
 	struct cw_tensor_samples samples;
-	int32_t world_size; /* the largest that any rank states; -1 = unknown */
+	int32_t world_size; /* the largest world size that any rank states; -1 = unknown */
 	int64_t now_ns;
 };
 
@@ -18,7 +18,8 @@ static bool is_partial(const struct reading *k)
 }
 
 /*
- * True if the rank that fed the number may be on another node. Then that node's daemon reports it.
+ * True if the rank that fed the number may be on another node. Then the daemon of that node reports
+ * it.
  */
 static bool is_known_by_peer(const struct reading *k, const struct cw_numerics_report *said)
 {

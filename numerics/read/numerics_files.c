@@ -23,10 +23,10 @@
 struct found {
 	const char *path;
 	int fd; /* -1 = already used */
-	/* Only for records of a job: */
+	/* The following fields are set only for records of a job: */
 	dev_t dev;
 	ino_t file;
-	int64_t own_pid; /* the rank's own view of its pid */
+	int64_t own_pid; /* the pid that the rank itself sees */
 	uint64_t start_ticks;
 	bool lives;
 };
@@ -90,10 +90,10 @@ struct finder {
 	struct found *v; /* array of MAX_FILES */
 	uint32_t n;
 	const char *job;                /* the job whose processes we look for */
-	char label[CW_JOB_LABEL_BYTES]; /* its full name; empty = not known yet */
+	char label[CW_JOB_LABEL_BYTES]; /* full name of the job; empty = not known yet */
 	char other_label[CW_JOB_LABEL_BYTES];
-	int64_t uid;   /* its user, -1 = not known yet */
-	int64_t other; /* another user with a job of that name, -1 = none */
+	int64_t uid;   /* user of the job; -1 = not known yet */
+	int64_t other; /* another user with a job of that name; -1 = none */
 	bool is_living;
 };
 
@@ -153,8 +153,8 @@ static bool is_of_job(int fd, const char *job, char *label, struct found *ret)
 }
 
 /*
- * Names the rank's own process, even if other processes have its record open. If that process is
- * gone, uses its old pid.
+ * Sets the name of the found rank by its own process, even if another process has the record open.
+ * If the rank's process is gone, uses its old pid.
  */
 static int name_found(const struct finder *f, struct found *found, pid_t pid)
 {
@@ -183,8 +183,8 @@ static int find_of_job(struct finder *f, pid_t pid, int fd, const struct stat *s
 }
 
 /*
- * Adds the record if it belongs to the job. Takes ownership of fd. The user is the owner of the
- * file, who created the record, whichever process has it open.
+ * Adds the record if it belongs to the job. Takes ownership of fd. Any process may have the record
+ * open, so we take the owner of the file as the user.
  */
 static int take_if_of_job(struct finder *f, pid_t pid, int fd, const struct stat *st)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads tensor summaries from flight records, for the judge of a job's numbers
- * (numerics/judge/numerics.h). There is one record per rank of one job, in files or of
- * live processes.
+ * (numerics/judge/numerics.h). Each rank of the job has one record, in a file or in a live process.
  *
- * Records of live processes change while we read them, so each record shows its own moment
+ * A live process changes its record while we read. So records show different moments
  * (numerics/read/tensor_samples.h). Reading files blocks.
  */
 #pragma once
@@ -25,37 +24,40 @@ struct cw_numerics_source {
 	bool has_summaries;      /* the agent sampled tensors */
 	uint64_t n_ops;          /* calls of the rank */
 	uint64_t n_samples;      /* tensors that it sampled */
-	uint64_t n_kept;         /* how many of these its record still contains */
+	uint64_t n_kept;         /* number of these that the record still contains */
 	uint64_t n_dropped;      /* tensors omitted because all slots were taken */
 	int64_t created_wall_ns; /* when its record was created; 0 = unknown */
-	int64_t ended_wall_ns;   /* 0 = unknown, or it lives */
+	int64_t ended_wall_ns;   /* 0 = unknown, or the process lives */
 	bool lives;              /* the process of the record exists and has the same identity */
 };
 
 struct cw_numerics_input {
 	struct cw_numerics_job job;
-	struct cw_numerics_source *sources; /* n_ranks of the job, one each */
-	bool is_living;                     /* some are live processes, which go on meanwhile */
-	int64_t uid;                        /* user of the job that we found by name; -1 = none */
-	const char *label;                  /* full name of that job; NULL = none */
-	uint32_t n_omitted;                 /* ranks that did not fit a bundle or an answer */
-	uint32_t n_set_aside;               /* ranks of processes that ended in an earlier run */
-	bool is_bad_set_aside;              /* some of them have NaN or Inf */
-	const char *silent;                 /* names of nodes without an answer; NULL = none */
-	struct cw_tensor_samples samples;   /* the job points into it */
-	struct cw_arena arena;              /* owns the rest */
+	struct cw_numerics_source *sources; /* array with one element per rank of the job */
+	/* some ranks are live processes, which go on meanwhile */
+	bool is_living;
+	int64_t uid;       /* user of the job that we found by name; -1 = none */
+	const char *label; /* full name of that job; NULL = none */
+	/* number of ranks that did not fit into a bundle or an answer */
+	uint32_t n_omitted;
+	/* number of ranks whose processes ended in an earlier run */
+	uint32_t n_set_aside;
+	bool is_bad_set_aside;            /* some of the ranks set aside have NaN or Inf */
+	const char *silent;               /* names of nodes without an answer; NULL = none */
+	struct cw_tensor_samples samples; /* storage that the job points into */
+	struct cw_arena arena;            /* owns the other memory */
 };
 
 /*
- * Reads n records. what: files, or else the pid of a process with a record, or else jobs under
- * their names in `status`. For a job we read all its processes on this host that the caller may
- * inspect. A name and a user identify a job, because any user may use the name. uid is the user, or
- * -1 if only one user has such a job.
+ * Reads n records. what: files, or the pid of a process with a record, or jobs under their names in
+ * `status`. For a job we read all its processes on this host that the caller may inspect. Any user
+ * may use the same job name, so only name and user identify a job. uid: the user, or -1 if only one
+ * user has such a job. watch may be NULL.
  *
  * Returns 0 or -errno, and err names the file: -EBADMSG not a record, -ENOTSUP, -ENOENT …; -E2BIG
- * too many files. -EEXIST: two records are of the same rank, so they cannot belong to one job. If
- * what names a job, both are included instead, for numerics/cli/numerics_gather.h. -ENOTUNIQ:
- * several users have such a job, or one user has several. watch may be NULL.
+ * too many files. -EEXIST: two records are of the same rank, so they cannot belong to one job. But
+ * if `what` names a job, we include both records, and numerics/cli/numerics_gather.h chooses.
+ * -ENOTUNIQ: several users have such a job, or one user has several.
  */
 int cw_numerics_files_read(char *const *what, uint32_t n, int64_t uid,
 			   const struct cw_import_watch *watch, struct cw_numerics_input *ret,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call becomes a row on a communicator that has only its rank. Operator, module and phase form
- * the call site. The writer has already combined the tensors on one side of a call into one set
- * of numbers.
+ * A call becomes a row on a communicator whose only member is the rank. Operator, module and phase
+ * form the call site. collwatch.torch has already combined the tensors on one side of a call into
+ * one set of statistics.
  */
 #include "numerics/read/tensor_baseline.h"
 
@@ -19,9 +19,9 @@
 #include "numerics/read/tensor_file.h"
 
 #define OPERATORS_MAX 1048576u
-#define NUMBERS 9u /* per call: the operator, and four per side */
+#define NUMBERS 9u /* numbers per call: the operator, and four per side */
 
-/* An operator, as the file declares it once. */
+/* An operator. The file declares each one once. */
 struct operator
 {
 	uint64_t n_in, n_out;
@@ -60,7 +60,7 @@ static uint8_t dtype_of(const char *name)
 	return CW_DTYPE_NONE;
 }
 
-/* Appends a list ["ones_like", …] as text "ones_like …". */
+/* Appends the list ["ones_like", …] to the text as "ones_like …". */
 static void add_denied(char *text, size_t len, const char *prefix, const json_t *list)
 {
 	size_t used = strlen(text), i;
@@ -80,8 +80,8 @@ static void add_denied(char *text, size_t len, const char *prefix, const json_t 
 }
 
 /*
- * Writes the names of what was not sampled. Modules come first because there are few, and operators
- * fill the remaining room.
+ * Writes the names of modules and operators that were not sampled. Modules come first because there
+ * are few, and operators fill the remaining room.
  */
 static int write_denied(struct maker *m, const json_t *head)
 {
@@ -155,8 +155,8 @@ static int on_operator(struct maker *m, const json_t *line)
 }
 
 /*
- * Sets the numbers of one side of a call. The first number is how many tensors have a NaN or
- * infinity; below 0, none was sampled. The statistics follow.
+ * Sets the statistics of one side of a call. The first number of the file is how many tensors have
+ * a NaN or infinity. If it is below 0, no tensor was sampled. The other statistics follow it.
  */
 static void set_side(struct maker *m, struct cw_baseline_row *row, enum cw_baseline_side side,
 		     const json_t *call)
@@ -216,7 +216,7 @@ static int on_calls(struct maker *m, const json_t *line)
 	uint32_t step_plus_1 = step >= 0 && step < UINT32_MAX ? (uint32_t)step + 1 : 0;
 	int r = 0;
 
-	/* Lost calls keep their numbers, as overwritten collectives do. */
+	/* Lost calls take numbers too, like collectives that a record has overwritten. */
 	if (m->seq + lost + json_array_size(calls) >= UINT32_MAX)
 		return -E2BIG;
 	m->seq += (uint32_t)lost;

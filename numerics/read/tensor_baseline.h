@@ -19,7 +19,8 @@ struct cw_tensor_baseline_said {
 /*
  * Makes DIR/rank-N.operators.baseline from the lines in path. Returns 0, or -errno with an
  * explanation in err. -ENODATA: the file has no operator calls, or its rank is unknown. -EEXIST:
- * the baseline exists. Others are those of cw_tensor_file_each() and cw_baseline_writer_new().
+ * the baseline exists. Other errors are those of cw_tensor_file_each() and
+ * cw_baseline_writer_new().
  */
 int cw_tensor_baseline_make(const char *path, const char *dir, struct cw_tensor_baseline_said *ret,
 			    struct cw_err *err);

@@ -11,7 +11,10 @@
 #include "common/json/json_whole.h"
 
 #define SCHEMA "collwatch.tensors/1"
-/* A frame of a module with a hundred tensors takes 30 KiB, as do 256 operator calls. */
+/*
+ * Bytes of a line. A frame of a module with a hundred tensors takes 30 KiB, as do 256 operator
+ * calls.
+ */
 #define LINE_MAX_BYTES (1u << 20)
 
 const char *cw_tensor_line_text(const json_t *line, const char *key)
@@ -43,8 +46,8 @@ static int take_line(const char *text, size_t n, bool *has_head, cw_tensor_line_
 	int r = 0;
 
 	/*
-	 * The first byte must be '{', because it distinguishes such a file from a record. JSON
-	 * alone would allow a space before it.
+	 * The first byte must be '{', which distinguishes such a file from a record. A parser of
+	 * JSON alone would accept a space before it.
 	 */
 	if (!json_is_object(line) || (!*has_head && (text[0] != '{' || strcmp(kind, "head") != 0)))
 		r = -EBADMSG;

@@ -13,8 +13,8 @@
 #include "common/err.h"
 
 /*
- * Called for each whole line, the head first. kind and line are borrowed. Returns 0 or -errno;
- * -EBADMSG if the line is not valid.
+ * Called for each complete line, the head first. Borrows kind and line. Returns 0 or -errno;
+ * -EBADMSG: the line is not valid.
  */
 typedef int (*cw_tensor_line_fn)(const char *kind, json_t *line, void *user);
 
@@ -26,7 +26,7 @@ int cw_tensor_file_each(const char *path, cw_tensor_line_fn on_line, void *user,
 			struct cw_err *err);
 
 /*
- * Return the value at key. If it is missing or of another type, they return "", fallback or 0.
+ * Return the value at key, or "", fallback or 0 if it is missing or of another type.
  * cw_tensor_line_count() also returns 0 for a value below 0.
  */
 const char *cw_tensor_line_text(const json_t *line, const char *key);

@@ -13,25 +13,28 @@
 #include "numerics/read/tensor_file.h"
 
 #define STEPS_MAX 10000000u
-/* The writer makes at most 8 events of 21 frames. */
+/* Limits on a file. The writer makes at most 8 events of 21 frames. */
 #define EVENTS_MAX 64u
 #define FRAMES_MAX 1024u
 #define DIFFERENT_MAX 64u
 #define DENIED_MAX 256u
-/* The writer makes at most 16 lines, and a line has at most a megabyte. */
+/*
+ * Limit on the lines about buckets. The writer makes at most 16 lines, and a line has at most a
+ * megabyte.
+ */
 #define BUCKET_LINES_MAX 32u
 
 /*
- * Memory limit for all files together. A line takes 20 to 30 times its length in memory, and a file
- * of our writer has at most 170 frames to keep, of some kilobytes each.
+ * Memory limit for all files together. A line takes 20 to 30 times its length in memory. A file of
+ * our writer has at most 170 frames to keep, of some kilobytes each.
  */
 #define KEPT_BYTES_MAX ((size_t)256 << 20)
 
 struct reader {
 	struct cw_tensor_lines_file *to;
 	json_t *frames;        /* frames since the last event */
-	size_t frames_bytes;   /* their memory in bytes; part of *kept_bytes */
-	size_t *kept_bytes;    /* memory in bytes, of all files */
+	size_t frames_bytes;   /* memory of these frames in bytes; part of *kept_bytes */
+	size_t *kept_bytes;    /* memory in bytes that all files together keep */
 	uint64_t n_over_limit; /* number of frames without room */
 };
 
@@ -64,7 +67,7 @@ static size_t memory_of(const json_t *value)
 	}
 }
 
-/* Appends the line to an array that stays. Returns 0 or -errno; -E2BIG: no room. */
+/* Appends the line to an array that we keep. Returns 0 or -errno; -E2BIG: there is no room. */
 static int keep(struct reader *r, json_t *array, json_t *line)
 {
 	size_t bytes = memory_of(line);
@@ -100,9 +103,7 @@ static int on_head(struct reader *r, const json_t *line)
 	return 0;
 }
 
-/*
- * Returns the trace of the step if it is the last trace, or else a new one. NULL = out of memory.
- */
+/* Returns the last trace if it is of this step, or else a new one. NULL = out of memory. */
 static struct cw_tensor_lines_trace *trace_of(struct cw_tensor_lines_file *to, int64_t step)
 {
 	uint32_t n = to->n_traces;
@@ -191,7 +192,10 @@ static int on_frame(struct reader *r, json_t *line)
 	if (json_array_size(r->frames) == FRAMES_MAX)
 		drop_first_frame(r);
 	bytes = memory_of(line);
-	/* The frames right before an event are the most informative, so we drop the oldest ones. */
+	/*
+	 * If memory is short, we drop the oldest frames, because those right before an event tell
+	 * the most.
+	 */
 	while (*r->kept_bytes + bytes > KEPT_BYTES_MAX && json_array_size(r->frames)) {
 		drop_first_frame(r);
 		r->n_over_limit++;
@@ -204,7 +208,10 @@ static int on_frame(struct reader *r, json_t *line)
 	return keep(r, r->frames, line);
 }
 
-/* NaN and infinity are texts in JSON, so a number is finite. */
+/*
+ * True if the rank received the bad number. In JSON, NaN and infinity are texts, so each number is
+ * finite.
+ */
 static bool is_received(const json_t *line, size_t bad)
 {
 	const json_t *tensors = json_object_get(line, "tensors"), *each;
@@ -246,7 +253,8 @@ static int on_bad(struct reader *r, json_t *line)
 		.step = cw_tensor_line_number(line, "step", -1),
 		.is_backward = strcmp(cw_tensor_line_text(line, "phase"), "backward") == 0,
 		.is_received = is_received(line, (size_t)tensor),
-		.at = cw_tensor_line_text(line, "at"), /* the bad array owns it now */
+		/* borrowed from the line, which the array `bad` now owns */
+		.at = cw_tensor_line_text(line, "at"),
 	};
 	json_decref(r->frames);
 	r->frames = json_array();
@@ -333,7 +341,7 @@ static int on_line(const char *kind, json_t *line, void *user)
 		r->to->unread = cw_tensor_line_count(line, "unread");
 		r->to->is_ended = true;
 	}
-	return 0; /* from a newer version */
+	return 0; /* the line is from a newer version */
 }
 
 static int note_over_limit(const struct reader *r)

@@ -2,7 +2,7 @@
 /*
  * Reads collwatch.torch's files about each rank's modules and operators, for the judge
  * (numerics/judge/modules.h). They have one JSON object per line (docs/schemas.md:
- * collwatch.tensors/1). While the program still writes a file, its last line may be incomplete. We
+ * collwatch.tensors/1). If the program still writes a file, its last line may be incomplete, and we
  * skip it.
  *
  * Hostile input. All files together have a memory limit. We omit frames beyond it, and a note says
@@ -19,10 +19,11 @@
 
 #define CW_TENSOR_LINES_RANKS 16384u
 
-/* A step of which the file contains each call. */
+/* A traced step. The file contains each of its calls. */
 struct cw_tensor_lines_trace {
 	int64_t step;
-	uint64_t n_calls, n_lost; /* calls in the file, and beyond the writer's limit */
+	/* number of calls in the file, and of calls beyond the writer's limit */
+	uint64_t n_calls, n_lost;
 };
 
 struct cw_tensor_lines_file {
@@ -30,16 +31,16 @@ struct cw_tensor_lines_file {
 	int64_t rank, world_size; /* -1 = unknown */
 	uint64_t n_frames;        /* sampled frames, of whole steps only */
 	uint64_t dropped, unread; /* dropped frames, and tensors that were not readable */
-	bool is_ended;            /* the program ended the watch: the end is complete */
+	bool is_ended;            /* the program ended the watch, so the file is complete */
 	struct cw_modules_step *steps;
 	struct cw_modules_event *events;
 	uint32_t n_steps, n_events, room_steps;
-	struct cw_tensor_lines_trace *traces; /* in order */
+	struct cw_tensor_lines_trace *traces; /* in order of steps */
 	uint32_t n_traces;
 	json_t *bad;         /* array: the line of each event */
 	json_t *before;      /* array: for each event, the lines of the frames before it */
 	json_t *replicas;    /* array: lines of comparisons that found a difference */
-	uint64_t n_compared; /* comparisons of replicas */
+	uint64_t n_compared; /* number of comparisons of replicas */
 	json_t *notes;       /* array of texts */
 	json_t *denied; /* array of texts: modules that were not sampled, or patterns of them */
 	json_t *stops;  /* array: lines about places where the program stopped by itself */
@@ -54,15 +55,15 @@ struct cw_tensor_lines {
 };
 
 /*
- * True if the file begins like a file of collwatch.torch. The contents are not checked. False also
- * if the file is missing.
+ * True if the file begins like a file of collwatch.torch. Does not check the rest. False if the
+ * file is missing.
  */
 bool cw_tensor_lines_is(const char *path);
 
 /*
  * Reads n files. Returns 0 or -errno, and err names file and line: -ENOENT …, -EBADMSG an invalid
- * line, -ENOTSUP another schema, -E2BIG too many files or lines, or too much to keep, -EEXIST two
- * files of one rank.
+ * line, -ENOTSUP another schema, -EEXIST two files of one rank. -E2BIG: there are too many files or
+ * lines, or the lines take too much memory.
  */
 int cw_tensor_lines_read(char *const *paths, uint32_t n, struct cw_tensor_lines *ret,
 			 struct cw_err *err);

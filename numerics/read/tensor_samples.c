@@ -8,7 +8,7 @@
 #include "model/op.h"
 
 #define SITE_BYTES 256
-/* Limit of summaries for the whole job. */
+/* Limit on the summaries of the whole job. */
 #define SAMPLES_MAX (1u << 24)
 
 /* The summaries of a record, grouped by op. */
@@ -102,7 +102,10 @@ static int compare_summaries(const void *a, const void *b)
 	return (x->publish > y->publish) - (x->publish < y->publish);
 }
 
-/* For a while, the ring also contains the first summary of each device. We drop the copy. */
+/*
+ * Drops the copy of a summary that occurs twice. The first summary of a device is also in the ring
+ * for a while.
+ */
 static void drop_doubles(struct source *f)
 {
 	size_t n = 0;
@@ -164,7 +167,10 @@ static void on_op(const struct cw_rec_op *op, void *user)
 		const struct cw_rec_summary *s = &f->summaries[low];
 		struct cw_numerics_sample *sample = &f->samples[low];
 
-		/* A hostile record may have any number of ops that match this one. */
+		/*
+		 * has_met: we take one op per summary, because a hostile record may have any number
+		 * of ops that match it.
+		 */
 		if (f->has_met[low] || (uint16_t)s->comm_generation != op->comm_generation ||
 		    s->kind != op->kind || s->seq != op->seq)
 			continue;
@@ -273,8 +279,8 @@ static int keep(struct source *f, uint64_t newest)
 			l->samples[l->n_samples++] = f->samples[i];
 	}
 	/*
-	 * is_whole: agents assign ticket numbers one by one, but skip a number if its slot was
-	 * not free.
+	 * is_whole: the ring has lost no summary, because numbers begin with 1. Agents assign
+	 * ticket numbers one by one, but skip a number if its slot was not free.
 	 */
 	l->ranks[l->n_ranks++] = (struct cw_numerics_rank){
 		.rank = h->rank_label,
@@ -337,7 +343,7 @@ static int join_rank(struct cw_tensor_samples *l, const struct cw_numerics_rank 
 }
 
 /*
- * Adds the wanted ranks of `more`. places: for each rank of `more`, its index here;
+ * Adds the wanted ranks of `more`. places: for each rank of `more`, its index in l;
  * CW_NUMERICS_NONE = not wanted.
  */
 static int join_ranks(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
@@ -355,8 +361,8 @@ static int join_ranks(struct cw_tensor_samples *l, const struct cw_numerics_job 
 }
 
 /*
- * Adds one summary of `more`. comms: for each communicator of `more`, its index here plus 1;
- * 0 = not added yet.
+ * Adds one summary of `more`. comms: for each communicator of `more`, its index in l plus 1; 0 =
+ * not added yet.
  */
 static int join_sample(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
 		       const struct cw_numerics_sample *sample, uint32_t *comms)

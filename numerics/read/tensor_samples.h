@@ -2,7 +2,7 @@
 /*
  * Collects the tensor summaries of one job's ranks for the judge of its numbers
  * (numerics/judge/numerics.h). Callers add flight records one by one, and other nodes' summaries.
- * If added ranks share a communicator, they share it here, too.
+ * If two added ranks share a communicator, they share it in the result, too.
  *
  * A record keeps the last summaries of its rank and, for each device, the first tensor with NaN or
  * infinity. We know the operator, time and call site of a summary's call as long as the record
@@ -26,27 +26,27 @@ struct cw_tensor_samples {
 	struct cw_arena texts;
 };
 
-/* The numbers of one record. */
+/* Counts of tensors in one record. */
 struct cw_tensor_samples_count {
-	uint64_t newest; /* tensors that the rank has sampled so far */
-	uint64_t kept;   /* how many of them the record still contains */
+	uint64_t newest; /* number of tensors that the rank has sampled so far */
+	uint64_t kept;   /* number of these that the record still contains */
 };
 
 /*
- * Adds a rank, whose index is the number of ranks before it. Does not keep the record.
- * Returns 0 or -errno. After an error, call only cw_tensor_samples_fini().
+ * Adds a rank. Its index is the number of ranks before it. Does not keep the record. Returns 0 or
+ * -errno. After an error, call only cw_tensor_samples_fini().
  */
 int cw_tensor_samples_add(struct cw_tensor_samples *l, struct cw_record *record,
 			  struct cw_tensor_samples_count *ret);
 
 /*
- * Adds the wanted ranks of `more` (NULL = all) and copies their texts. Returns 0, -E2BIG or
- * -ENOMEM. After an error, call only cw_tensor_samples_fini().
+ * Adds ranks of the job `more` and copies their texts. wanted: one flag per rank of `more`; NULL =
+ * all. Returns 0, -E2BIG or -ENOMEM. After an error, call only cw_tensor_samples_fini().
  */
 int cw_tensor_samples_join(struct cw_tensor_samples *l, const struct cw_numerics_job *more,
 			   const bool *wanted);
 
-/* Returns the job of all added ranks, which is borrowed until the next addition. */
+/* Returns the job of all added ranks. The caller borrows it until the next addition. */
 struct cw_numerics_job cw_tensor_samples_job(const struct cw_tensor_samples *l);
 
 /* Releases everything and leaves l empty. */
