@@ -20,7 +20,7 @@ static ncclResult_t respond(void)
 {
 	if (inside)
 		inside();
-	errno = 4711; /* NCCL does as it likes */
+	errno = 4711; /* the real NCCL may change errno, too */
 	return answer;
 }
 
@@ -36,7 +36,7 @@ static ncclResult_t fake_broadcast(const void *s, void *r, size_t n, int dt, int
 	return respond();
 }
 
-/* As NCCL does: a public function calls another, through the wrapper. */
+/* Calls another public function through its wrapper, as NCCL does. */
 static ncclResult_t fake_bcast(void *b, size_t n, int dt, int root, ncclComm_t c, cudaStream_t st)
 {
 	return cw_impl_ncclBroadcast(&fake, NULL, b, b, n, dt, root, c, st);

@@ -31,11 +31,11 @@
 
 struct fake {
 	struct agent_options options;
-	const char *path; /* of the daemon's socket */
+	const char *path; /* path of the daemon's socket */
 	const struct cw_clock *clock;
 	int memfd, sock;
-	struct cw_rec_header *header; /* of the mapping */
-	struct cw_rec_comm *comm;     /* its first entry */
+	struct cw_rec_header *header; /* header of the mapped record */
+	struct cw_rec_comm *comm;     /* first communicator of the record */
 };
 
 static void need(bool ok)
@@ -104,7 +104,7 @@ static void make_record(struct fake *fake)
 		need(munmap(map, RECORD_BYTES) == 0);
 }
 
-/* Ops as the real agent writes them: slot, then counters. */
+/* Writes an op as the real agent does: first the slot, then the counters. */
 static void enter_op(struct fake *fake)
 {
 	struct cw_rec_comm *c = fake->comm;
@@ -321,7 +321,7 @@ static char burn(void)
 	return 'k';
 }
 
-/* As sudo does, regardless of the caller's user. */
+/* Changes the user as sudo does, whatever user the caller has. */
 static char become(uid_t uid)
 {
 	need(seteuid(0) == 0 && setresuid(uid, uid, uid) == 0);
@@ -338,7 +338,7 @@ static void eat_memory(void)
 	}
 }
 
-/* A real fault: the kernel sends the signal. */
+/* Causes a real fault, so that the kernel sends the signal. */
 static void fault(void)
 {
 	volatile char *p = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -348,7 +348,7 @@ static void fault(void)
 
 static void end_as(char command)
 {
-	/* Criterion's and a sanitizer's handlers are not a program's. */
+	/* A rank's program does not have the signal handlers of Criterion or a sanitizer. */
 	(void)signal(SIGSEGV, SIG_DFL);
 	(void)signal(SIGABRT, SIG_DFL);
 	switch (command) {

@@ -67,7 +67,7 @@ static void own_namespace(void)
 {
 	if (unshare(CLONE_NEWUSER) < 0)
 		_exit(77);
-	/* Its files are root's until it is dumpable again. */
+	/* While the process is not dumpable, root owns its files in /proc. */
 	if (prctl(PR_SET_DUMPABLE, 1) < 0)
 		_exit(92);
 	put("/proc/self/setgroups", "deny");
@@ -89,7 +89,10 @@ static void start_program(enum guard guard, const char *dir_of_rank)
 	_exit(94);
 }
 
-/* Before criterion's main(): a copy that was started as a rank is one. */
+/*
+ * Runs before Criterion's main(). A copy of the test that we started as a rank becomes that rank
+ * here.
+ */
 __attribute__((constructor)) static void become_rank(int argc, char **argv)
 {
 	const char *fd = getenv(FD), *guard = getenv(GUARD), *then = getenv(THEN);
@@ -160,13 +163,13 @@ void guarded_tear_down(void)
 	(void)rmdir(dir);
 }
 
-/* The copy sleeps in read(), and not what it was before. */
+/* Waits until the process runs the new program and sleeps in read(). */
 static void wait_until_asleep(pid_t pid)
 {
 	struct cw_procfs_syscall sc;
 	char text[256], name[32];
 
-	for (;;) { /* the suite's time limit ends it */
+	for (;;) { /* the test's time limit ends this loop */
 		int status;
 
 		if (cw_procfs_read(pid, "cmdline", name, sizeof(name)) > 0 &&

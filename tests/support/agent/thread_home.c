@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that starts threads, built under several names. The code that a thread runs looks like
- * an object.
+ * A library that starts threads, which we build under several names. The code that a thread runs
+ * begins like a C++ object, with a pointer to a table.
  */
 #include "tests/support/agent/thread_home.h"
 

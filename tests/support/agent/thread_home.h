@@ -5,11 +5,12 @@
 #include <stdint.h>
 
 struct thread_at_home {
-	const void *table; /* first, as the virtual table of an object is */
+	const void *table; /* must be first, like an object's pointer to its virtual table */
 	pthread_t thread;
 	uint32_t tid;
-	int up, down; /* it says that it is there, and waits for the end */
+	/* descriptors: the thread writes to `up` when it runs, and ends when it can read `down` */
+	int up, down;
 };
 
 extern const void *const home_table[];
-int home_start(struct thread_at_home *t); /* as pthread_create() */
+int home_start(struct thread_at_home *t); /* result of pthread_create() */

@@ -70,7 +70,7 @@ static const char *suppress_reason(void *user, struct network_node *n,
 	return ((struct cluster *)user)->suppress_reason;
 }
 
-/* Asked before and after each evaluation, or each part of one. */
+/* Returns the CPU time used. The leader calls it before and after each part of an evaluation. */
 static int64_t on_cpu(void *user)
 {
 	struct cluster *c = user;
@@ -99,7 +99,7 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	cr_assert_leq(n_nodes, CLUSTER_MAX_NODES);
 	cr_assert_leq(n_ranks, CLUSTER_MAX_RANKS);
 	thresholds = cw_thresholds_default();
-	/* A rank that idles is a hang after four times that. */
+	/* A rank that is idle for four times this long hangs. */
 	thresholds.no_progress_after_ns = 5 * CW_NS_PER_S / 2;
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,

@@ -31,7 +31,7 @@ static bool is_stuck(const struct cluster *c)
 	       c->fault != FAULT_LEFT_MESSAGE;
 }
 
-/* Which of the two histories the rank has. */
+/* Returns which of the two histories of calls the rank has: 1 = that with the wrong call. */
 static unsigned history_of(const struct cluster *c, unsigned rank)
 {
 	return c->fault_seq && rank == c->fault_rank;
@@ -44,7 +44,7 @@ static bool has_entered(const struct cluster *c, unsigned rank)
 	return is_stuck(c) && (rank != c->culprit || c->fault == FAULT_MISMATCH);
 }
 
-/* Ages, as in a message. */
+/* Makes an op with ages instead of times, as messages have them. */
 static struct cw_msg_op make_op(const struct cluster *c, unsigned rank, uint64_t seq,
 				bool is_pending)
 {
@@ -76,7 +76,10 @@ static struct cw_msg_op make_op(const struct cluster *c, unsigned rank, uint64_t
 	return op;
 }
 
-/* The newest, as a node chooses them; which exactly is not the leader's business. */
+/*
+ * Copies the newest checkpoints, which a node sends. A leader does not depend on which ones they
+ * are.
+ */
 static void copy_checkpoints(const struct cluster *c, unsigned rank,
 			     struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
@@ -93,7 +96,7 @@ static void copy_checkpoints(const struct cluster *c, unsigned rank,
 		}
 }
 
-/* Inside the making of the communicator. */
+/* Describes a rank that is inside the call that makes its communicator. */
 static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_member *m,
 			  struct cw_msg_op *op)
 {
@@ -117,7 +120,10 @@ static void fill_newcomer(const struct cluster *c, unsigned rank, struct cw_msg_
 	};
 }
 
-/* One message a step from the rank before the culprit to it, and the last one not received. */
+/*
+ * Describes point-to-point messages: one per step from the rank before the culprit to the culprit.
+ * The culprit has not received the last one.
+ */
 static void fill_messages(const struct cluster *c, unsigned rank, struct cw_msg_member *m)
 {
 	static struct cw_p2p_peer sender, receiver;
@@ -205,7 +211,10 @@ static void fill_rank(const struct cluster *c, unsigned rank, struct cw_msg_rank
 		c->end(c, rank, r);
 }
 
-/* No node knows of a rank without a record unless we ask it to look for one. */
+/*
+ * True if the node sees the rank. It sees a rank without a record only after a request to look for
+ * it.
+ */
 static bool is_seen(const struct network_node *n, const struct cluster *c, unsigned rank)
 {
 	return node_of(c, rank) == n->index &&
@@ -286,7 +295,7 @@ void cluster_job_answer_windows(struct cluster *host, struct network_node *n, co
 	network_answer(n, from, &msg);
 }
 
-/* The agent's work for each collective that returns. */
+/* Does the agent's work for a collective that returns. */
 static void commit(struct cluster *c, unsigned history, const struct cw_msg_op *op)
 {
 	int slot = cw_checkpoint_slot(op->coll_seq - 1, op->coll_seq);

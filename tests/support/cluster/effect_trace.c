@@ -14,16 +14,16 @@
 #include "report/doc/said_doc.h"
 
 #define TEXT_MAX 8192
-/* Far more than there are pairs of nodes, kinds of beats and jobs. */
+/* Limit on the pairs of nodes, kinds of beats and jobs. A cluster has far fewer. */
 #define PATHS_MAX 4096u
 #define NO_HASH UINT64_C(14695981039346656037)
 
-/* The hash of the last beat on one way. */
+/* The hash of the last beat of one kind between two nodes. */
 struct path {
 	uint64_t id, said;
 };
 
-/* Beats since the last line. */
+/* The beats since the last line. */
 struct beats {
 	unsigned n;
 	int64_t first_ns, last_ns;
@@ -42,10 +42,10 @@ struct effect_trace {
 	struct path paths[PATHS_MAX];
 };
 
-/* That of lines of the log. */
+/* The trace that receives lines of the log; NULL = none. */
 static struct effect_trace *current;
 
-/* FNV-1a: it shows a difference, and need not withstand an attacker. */
+/* Continues an FNV-1a hash. It must show differences, but need not withstand an attacker. */
 static uint64_t hash_on(uint64_t h, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
@@ -60,7 +60,7 @@ static uint64_t hash_text(const char *text)
 	return hash_on(NO_HASH, text, strlen(text));
 }
 
-/* 48 bits are enough to be seen. */
+/* Returns the 48 bits of a hash that we print. */
 static uint64_t shown(uint64_t hash)
 {
 	return (hash ^ hash >> 48) & UINT64_C(0xffffffffffff);
@@ -99,8 +99,8 @@ __attribute__((format(printf, 3, 4))) static void line(struct effect_trace *t, c
 /* ---- messages ---- */
 
 struct said {
-	char what[TEXT_MAX];  /* a beat that says the same again is no news … */
-	char count[TEXT_MAX]; /* the text to count */
+	char what[TEXT_MAX];  /* the part that shows whether a beat repeats the last one */
+	char count[TEXT_MAX]; /* text that the hash of joined beats includes */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(char *text, const char *fmt, ...)
@@ -118,7 +118,10 @@ static void say_job(char *text, const struct cw_job_key *key, uint32_t uid, cons
 	say(text, " job=%u/%s%s", uid, label ? label : "", cw_job_key_is_set(key) ? " key" : "");
 }
 
-/* Epochs and numbers of requests begin with the wall clock at the daemon's start. */
+/*
+ * Epochs and numbers of requests begin with the wall clock at the daemon's start. Returns the part
+ * that was added since the cluster's start.
+ */
 static uint64_t since_start(uint64_t wall_ns)
 {
 	const uint64_t start_ns = UINT64_C(1700001000) * CW_NS_PER_S;
@@ -126,7 +129,7 @@ static uint64_t since_start(uint64_t wall_ns)
 	return wall_ns >= start_ns ? wall_ns - start_ns : wall_ns;
 }
 
-/* Nothing of 0. */
+/* Appends a number, or nothing for 0. */
 static void say_number(char *text, const char *name, uint64_t n)
 {
 	if (n)
@@ -212,7 +215,7 @@ static void describe(const struct cw_message *m, struct said *ret)
 	case CW_MSG_DIGEST:
 		say_digest(&m->digest, ret);
 		break;
-	case CW_MSG_DIGEST_COPY: /* repeats the digest */
+	case CW_MSG_DIGEST_COPY: /* a copy of the digest */
 		say_job(ret->what, &m->digest.job_key, m->digest.uid, m->digest.label);
 		say(ret->count, " number=%" PRIu64, m->digest.number);
 		break;
@@ -253,7 +256,10 @@ static void describe(const struct cw_message *m, struct said *ret)
 	}
 }
 
-/* Over all bytes; a message that took no network is hashed as its frame would be. */
+/*
+ * Returns a hash of all bytes of a message. For a message that used no network, we encode its
+ * frame.
+ */
 static uint64_t hash_message(const struct cw_message *m, const uint8_t *frame, size_t len)
 {
 	_cleanup_(freep) uint8_t *encoded = NULL;
@@ -265,7 +271,7 @@ static uint64_t hash_message(const struct cw_message *m, const uint8_t *frame, s
 	return hash_on(NO_HASH, frame, len);
 }
 
-/* Of the job it is about; NULL = it names none. */
+/* Returns the user of the job that the message concerns; NULL = it names no job. */
 static const uint32_t *uid_of(const struct cw_message *m)
 {
 	switch (m->type) {
@@ -281,7 +287,7 @@ static const uint32_t *uid_of(const struct cw_message *m)
 	}
 }
 
-/* True if it repeats the last message on this way. */
+/* True if the message repeats the last one of its kind between these two nodes. */
 static bool is_nothing_new(struct effect_trace *t, const char *way, const struct cw_message *m,
 			   const struct said *said)
 {
@@ -317,7 +323,9 @@ static void count_beat(struct effect_trace *t, const char *text)
 	b->hash = hash_on(b->hash, text, strlen(text) + 1);
 }
 
-/* We printed a message from the network in full when it left. */
+/*
+ * Describes a received message by its type only, because we printed its content when it was sent.
+ */
 static void say_shortly(const struct cw_message *m, struct said *ret)
 {
 	(void)snprintf(ret->what, sizeof(ret->what), "%s", cw_message_name(m->type));
@@ -357,7 +365,7 @@ struct document_hash {
 	uint64_t facts, words;
 };
 
-/* The sayings of a text are the text once more. */
+/* True for a key of sayings. They repeat a text of the document. */
 static bool is_said(const char *key)
 {
 	size_t n = strlen(key), suffix = strlen(CW_SAID_SUFFIX);
@@ -365,7 +373,7 @@ static bool is_said(const char *key)
 	return n > suffix && strcmp(key + n - suffix, CW_SAID_SUFFIX) == 0;
 }
 
-/* A text with blanks in it is for people. */
+/* Adds a text to one of the two hashes. A text with blanks is a sentence for users. */
 static void hash_string(const char *text, struct document_hash *h)
 {
 	if (strchr(text, ' '))
@@ -438,7 +446,7 @@ static void say_incident(char *text, const json_t *doc)
 	say_hash(text, "facts", doc);
 }
 
-/* Of a snapshot there is mostly the text alone. */
+/* Describes a snapshot. Usually we have only its text. */
 static void say_snapshot(char *text, const json_t *snapshot)
 {
 	json_t *doc;

@@ -4,16 +4,16 @@
 
 #include "cluster.h"
 
-/* Fresh for each test: nine ranks on three nodes. One node leads. */
+/* New for each test: nine ranks on three nodes. One node leads. */
 extern struct cluster c;
 
 void leader_setup(void);
 void leader_teardown(void);
 
-/* The leader on that node gets the message, as if its own node had sent it. */
+/* Gives the message to the leader on that node, as if its own node had sent it. */
 void leader_hear(struct network_node *n, const struct cw_message *sent);
 
-/* From the fault of c to its alert. */
+/* Returns the time from the fault of c to the alert. */
 double leader_alert_delay_s(const struct cluster_alert *a);
-/* Whether one of the notes on its coverage contains the text. */
+/* True if one of the notes on the alert's coverage contains the text. */
 bool leader_alert_has_note(const struct cluster_alert *a, const char *text);

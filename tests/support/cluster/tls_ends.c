@@ -37,12 +37,16 @@ static void on_message(const char *from, struct cw_message **msg, void *user)
 	e->label_bytes += strlen((*msg)->digest.label);
 }
 
-/* A port that no other process can take until the test ends; no connection gets it, either. */
+/*
+ * Chooses a port and keeps it bound, so that no other process or connection gets it before the test
+ * ends.
+ */
 static void pick_address(char *buf, size_t len, const char *host)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY) };
 	socklen_t in_len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* closed by the test's end */
+	/* the end of the test's process closes it */
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)), 0);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);

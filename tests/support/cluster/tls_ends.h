@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two daemons' ends of a connection in one loop, "a" on 127.0.0.1 and "b" on 127.0.0.2, and a
- * directory for their keys and certificates. Their clock can be moved ahead.
+ * Two daemons with a connection in one event loop: "a" on 127.0.0.1 and "b" on 127.0.0.2. They have
+ * a directory for keys and certificates, and a clock that the test can move ahead.
  */
 #pragma once
 
@@ -25,17 +25,17 @@ struct end {
 
 extern struct event_base *base;
 extern struct end a, b;
-extern char dir[]; /* the test removes the files it puts in there */
+extern char dir[]; /* the directory; the test removes the files that it puts there */
 extern const struct cw_clock *const ends_clock;
 extern int64_t skipped_ns; /* lead of the daemons' clock */
 
-/* For the suite's .init and .fini. */
+/* Call these in .init and .fini of the test suite. */
 void ends_setup(void);
 void ends_teardown(void);
 
-/* An end of its own making: self listens, and knows one peer at that address. */
+/* Makes an end: self listens, and knows one peer at that address. */
 void make_transport(struct end *e, const char *self, const char *peer, const char *address);
-/* The same, but peers are found. */
+/* Makes an end that has to discover its peers. */
 void make_finder(struct end *e, const char *self);
 int try_tcp(struct end *e, const struct cw_tls_files *files, struct cw_err *err);
 void open_tcp(struct end *e, const struct cw_tls_files *files);
@@ -44,7 +44,7 @@ const struct cw_peer *peer_of(const struct end *e);
 struct cw_tcp_stats stats_of(const struct end *e);
 bool is_refused(const struct end *e, enum cw_peer_refusal why);
 
-/* Turns the loop until the condition holds; the test fails after DEADLINE_S. */
+/* Runs the event loop until the condition holds. Fails the test after DEADLINE_S. */
 #define run_until(condition)                                                                       \
 	do {                                                                                       \
 		int64_t _end = cw_clock_now_ns(&cw_clock_system) + DEADLINE_S * CW_NS_PER_S;       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A leader's effects that go to other nodes, over a transport of the test's own: user is
- * the transport.
+ * A leader's effects that send messages to other nodes, over a transport that the test makes.
+ * `user` is the transport.
  */
 #pragma once
 
@@ -40,7 +40,10 @@ static inline const struct cw_peer *transport_effects_peers(void *user, unsigned
 	return cw_transport_peers(user, ret_n);
 }
 
-/* The other half is the caller's, and its functions get the transport, too. */
+/*
+ * Sets the effects that send messages. The caller sets the other effects; those also get the
+ * transport as `user`.
+ */
 static inline void transport_effects_init(struct cw_leader_effects *e, struct cw_transport *t)
 {
 	e->user = t;

@@ -146,7 +146,7 @@ NOINLINE pid_t start_target(int (*run)(void), uid_t uid)
 	_exit(run());
 }
 
-/* Until the main thread sleeps in this system call (and n threads have said so). */
+/* Waits until the thread sleeps in this system call, and n threads have reported themselves. */
 void wait_until_in(pid_t tid, long number, unsigned n)
 {
 	int64_t deadline = now_ns() + 120 * CW_NS_PER_S;
@@ -239,7 +239,10 @@ static json_t *look_once(int (*main)(int out_fd, const void *arg), const struct 
 	return look.native;
 }
 
-/* On a busy machine a thread may not get a processor in time, or we not while we hold it. */
+/*
+ * True if the machine was too busy: a thread got no processor in time, or we got none while we held
+ * the thread.
+ */
 static bool was_too_busy(const json_t *native)
 {
 	static const char *const reasons[] = { "cut short", "had been held", "did not hold still" };
@@ -281,7 +284,7 @@ const json_t *thread_named(const json_t *native, const char *name)
 	return NULL;
 }
 
-/* Index of the frame with that symbol, -1 = none. */
+/* Returns the index of the frame with that symbol; -1 = none. */
 int frame_of(const json_t *thread, const char *symbol)
 {
 	json_t *frame;
@@ -302,7 +305,7 @@ void expect_reader(const json_t *native)
 					     inner < 0 ? 0 : (size_t)inner);
 	char *text = json_dumps(native, JSON_INDENT(1));
 
-	cr_assert_geq(inner, 1, "%s", text); /* below read() */
+	cr_assert_geq(inner, 1, "%s", text); /* the frame of read() is inside it */
 	cr_assert_gt(frame_of(main_thread, "train_step"), inner, "%s", text);
 	cr_assert_gt(frame_of(main_thread, "start_target"), frame_of(main_thread, "train_step"));
 	cr_assert_not_null(strstr(text_of(frame, "file"), "stack_fixture.c"), "%s", text);

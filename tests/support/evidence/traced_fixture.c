@@ -45,7 +45,7 @@ pid_t traced_start(int (*run)(void *), void *arg)
 	return pid;
 }
 
-/* A taker that has held a thread for its limit is killed by the kernel. */
+/* True if the kernel killed the reader because it held a thread for longer than its limit. */
 static bool was_cut_short(int status)
 {
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;

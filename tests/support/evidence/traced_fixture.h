@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a process, such as a taker of stacks, from one system call to the next. Between two calls it
- * affects no other process.
+ * Runs a process, such as a reader of stacks, step by step. A step ends at the entry to a system
+ * call or the return from one. Between two such points, the process affects no other process.
  */
 #pragma once
 
@@ -10,25 +10,32 @@
 
 struct cw_stack_copy;
 
-/* More than a taker needs for four threads: a test without an end proves nothing. */
+/*
+ * Limit on the steps. A reader of stacks needs fewer for four threads. A test whose process runs on
+ * proves nothing.
+ */
 #define TRACED_MAX_STEPS 2000
 
-/* How a process ended, in place of the number of a call. CUT_SHORT: by SIGKILL, not ours. */
+/*
+ * Shows how a process ended, in place of a call's number. CUT_SHORT: by a SIGKILL that was not
+ * ours.
+ */
 enum { TRACED_ENDED = -2, TRACED_CUT_SHORT = -3 };
 
-/* Stopped before it does anything, and under our control from then on. */
+/* Starts a process that is stopped before it does anything, and that we control from then on. */
 pid_t traced_start(int (*run)(void *), void *arg);
 
 /*
- * Lets it run to its n-th entry to or return from a system call. False: it has ended before, and
- * *ret_call says how. Else *ret_call is the number of the call it is about to make, -1 = it
- * returned from one.
+ * Lets the process run to the n-th entry to or return from a system call. Returns true, and
+ * *ret_call is the number of the call that begins, or -1 for a return. Returns false if the process
+ * ended before; *ret_call shows how it ended.
  */
 bool traced_run(pid_t pid, unsigned n, long *ret_call);
 
 /*
- * Of the target, for takers that are slow because they are traced, on a machine that may be busy.
- * The fixture owns the copy, and frees it at the next call or when it is torn down.
+ * Returns a copy of the target's stacks with a budget of 20 s. A traced reader is slow, and the
+ * machine may be busy. The fixture owns the copy, and frees it at the next call or when the test
+ * ends.
  */
 struct cw_stack_copy *traced_copy(void);
 void traced_tear_down(void);

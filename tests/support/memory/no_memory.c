@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The allocator below: glibc exports these for programs that bring a malloc() of their own. */
+/* The real allocator. glibc exports these names for programs that have their own malloc(). */
 #define REAL(name) __libc_##name
 void *REAL(malloc)(size_t bytes);
 void *REAL(calloc)(size_t n, size_t bytes);
@@ -22,33 +22,34 @@ void *REAL(realloc)(void *p, size_t bytes);
 void *REAL(memalign)(size_t alignment, size_t bytes);
 void REAL(free)(void *p);
 
-#define MAX_BLOCKS (1u << 18) /* alive at once; a power of two */
+#define MAX_BLOCKS (1u << 18) /* limit on blocks allocated at a time; a power of two */
 #define MAX_FRAMES 32
 
 struct block {
-	void *p; /* NULL = free */
+	void *p; /* NULL = the entry is free */
 	unsigned number;
 };
 
-/* The run that is going on. */
-static __thread bool is_watching; /* blocks are noted */
-static __thread bool is_armed;    /* allocations are counted, and may fail */
+/* State of the current run: */
+static __thread bool is_watching; /* we record blocks */
+static __thread bool is_armed;    /* we count allocations, and they may fail */
 
 static pid_t walker;
 static bool is_walking;
 
 static struct {
 	const char *scenario;
-	unsigned fail_at; /* 0 = none */
-	bool is_rest;     /* all from there on */
+	unsigned fail_at; /* number of the allocation that fails; 0 = none */
+	bool is_rest;     /* all allocations after it fail, too */
 	unsigned armed;   /* allocations counted */
 	unsigned number;  /* allocations noted */
 	bool has_failed;
 	struct block blocks[MAX_BLOCKS];
 	unsigned n_blocks;
-	void *frames[MAX_FRAMES]; /* where the first failed */
+	void *frames[MAX_FRAMES]; /* stack of the first allocation that failed */
 	int n_frames;
-	unsigned stack_number; /* once more, to tell where this block was allocated; 0 = none */
+	/* for a repeated run: print the stack of this allocation; 0 = none */
+	unsigned stack_number;
 } run;
 
 static unsigned slot_of(const void *p)
@@ -58,8 +59,8 @@ static unsigned slot_of(const void *p)
 }
 
 /*
- * We print as a failed check does, because Criterion drops a test's own output. Frames are for
- * addr2line -fe PROGRAM.
+ * Prints the message as a failed check does, because Criterion drops a test's own output. Users can
+ * pass the frames to addr2line -fe PROGRAM.
  */
 static void fail_with_stack(const char *what, void **frames, int n)
 {
@@ -88,8 +89,8 @@ static void fail_with_this_stack(const char *what)
 }
 
 /*
- * libcrypto keeps one-time allocations, and loses them if it got only half of them. Its blocks fail
- * as others do, but we do not count them as leaks.
+ * libcrypto makes one-time allocations that it never frees, and loses them if only half of them
+ * succeed. Its allocations fail like others, but we do not count them as leaks.
  */
 static struct {
 	uintptr_t begin, end;
@@ -139,10 +140,10 @@ static void forget(void *p)
 		return;
 	while (run.blocks[i].p != p) {
 		if (run.blocks[i].p == NULL)
-			return; /* of before this run */
+			return; /* the block is from before this run */
 		i = (i + 1) & (MAX_BLOCKS - 1);
 	}
-	/* The next entry behind the hole that belongs before it moves up. */
+	/* An entry behind the hole that belongs before it moves into the hole. */
 	hole = i;
 	for (;;) {
 		unsigned home;
@@ -295,8 +296,7 @@ static unsigned oldest_left(void)
 	return oldest;
 }
 
-/* A walk that does not come to its end, because of a crash or of a check that failed: at what was
- * it? */
+/* Prints the scenario and the allocation if a crash or a failed check ended the run. */
 static void fail_run(void)
 {
 	if (!is_walking || getpid() != walker)
@@ -307,7 +307,7 @@ static void fail_run(void)
 		fail_with_stack("it failed", run.frames, run.n_frames);
 }
 
-/* A check that failed ends the test by this. */
+/* A failed check ends the test by calling this function. */
 void __real_criterion_abort_test(void) __attribute__((noreturn));
 void __wrap_criterion_abort_test(void) __attribute__((noreturn));
 void __wrap_criterion_abort_test(void)
@@ -350,12 +350,12 @@ unsigned no_memory_walk(const char *scenario, void (*scenario_run)(void *userdat
 	run.scenario = scenario;
 	walker = getpid();
 	is_walking = true;
-	(void)backtrace(&frame, 1); /* the first one loads a library */
+	(void)backtrace(&frame, 1); /* the first call loads a library */
 	json_object_seed(1);
 	(void)dl_iterate_phdr(find_libcrypto, NULL);
 	for (unsigned i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		signal(crashes[i], on_crash);
-	/* By then, libraries have made their one-time allocations. */
+	/* After two runs without failures, libraries have made their one-time allocations. */
 	for (unsigned i = 0; i < 2; i++) {
 		run.fail_at = 0;
 		run_once(scenario_run, userdata);

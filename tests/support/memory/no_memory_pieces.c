@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An arena and a message's memory hand out pieces, and most pieces lie in a block that was there
- * before. If malloc() alone failed, the callers for the other pieces would never see a failure.
- * Here each piece is an allocation of its own, and fails in its turn.
+ * Makes each piece of an arena or of a message's memory fail in its turn. Most pieces lie in a
+ * block that exists already. If only malloc() failed, the callers that get such pieces would never
+ * see a failure.
  */
 #include "model/arena.h"
 #include "proto/message_memory.h"
 #include "tests/support/memory/no_memory.h"
 
-/* The linker gives callers in other files ours (--wrap), and us theirs. */
+/* With the linker's --wrap, callers in other files call OURS(name), and we call REAL(name). */
 #define REAL(name) __real_##name
 #define OURS(name) __wrap_##name
 
@@ -26,7 +26,7 @@ void *OURS(cw_arena_array_raw)(struct cw_arena *a, size_t n, size_t size)
 	return no_memory_fails() ? NULL : REAL(cw_arena_array_raw)(a, n, size);
 }
 
-/* NULL has no copy: then we made no allocation. */
+/* A copy of NULL is NULL and makes no allocation, so it cannot fail. */
 char *REAL(cw_arena_strdup)(struct cw_arena *a, const char *text);
 char *OURS(cw_arena_strdup)(struct cw_arena *a, const char *text);
 char *OURS(cw_arena_strdup)(struct cw_arena *a, const char *text)

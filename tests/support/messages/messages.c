@@ -22,7 +22,7 @@ static void *must_alloc(struct cw_message_memory *memory, size_t n, size_t bytes
 	return p;
 }
 
-/* Small, large and extreme numbers alike. */
+/* Returns a small, large or extreme number. */
 static uint64_t random_number(unsigned *seed)
 {
 	uint64_t v = (uint64_t)rand_r(seed) << 33 ^ (uint64_t)rand_r(seed) << 11 ^
@@ -157,7 +157,7 @@ static bool array_is_equal(const struct cw_field *f, const char *a, const char *
 	return true;
 }
 
-/* As decoding leaves it. */
+/* Returns an age as the decoder would store it. */
 static int64_t age_at(const void *p)
 {
 	int64_t age_ns;

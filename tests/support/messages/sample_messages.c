@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We write these by hand, field by field, because they check the tables of the codec. A fact about
- * the rank or its first member without a value here gets the number of its field.
+ * These messages check the tables of the codec, so we write them by hand, field by field. A fact
+ * about the rank or its first member that has no value here gets the number of its field.
  */
 #include <stddef.h>
 #include <string.h>
@@ -165,7 +165,7 @@ static struct cw_msg_window windows[] = {
 static const char *stacks[] = { "model.py:41 in forward\ntrain.py:7 in <module>" };
 static struct cw_msg_evidence_target targets[] = { { .pid = 812, .start_ticks = 99, .what = 7 } };
 
-/* Of uid 1000 and slurm:4711, as identity/job_label.h makes it. */
+/* The key of the job slurm:4711 of uid 1000, as identity/job_label.h makes it. */
 #define JOB_KEY                                                                                    \
 	{                                                                                          \
 		{                                                                                  \
@@ -297,7 +297,7 @@ static void fill_unset(const struct cw_map *map, void *sample)
 	}
 }
 
-/* The element type of the map's only list. */
+/* Returns the element type of the map's only list. */
 static const struct cw_map *list_of(const struct cw_map *map)
 {
 	size_t i = 0;

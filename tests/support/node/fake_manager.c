@@ -84,7 +84,7 @@ static bool read_one(struct fake_manager *m)
 	}
 	name = strstr(text, "FDNAME=");
 	if (!name)
-		return true; /* readiness and such */
+		return true; /* a message about readiness, for example */
 	name += strlen("FDNAME=");
 	if (strncmp(text, "FDSTORE=1\n", strlen("FDSTORE=1\n")) == 0) {
 		cr_assert(strstr(text, "\nFDPOLL=0\n"), "an ended process would be dropped");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a service manager behind the descriptor store: a datagram socket at $NOTIFY_SOCKET,
- * and the descriptors received through it, in systemd's order (the newest first).
+ * The part of a service manager that keeps descriptors for a daemon: a datagram socket at
+ * $NOTIFY_SOCKET, and the descriptors received through it, in systemd's order (newest first).
  */
 #pragma once
 
@@ -20,16 +20,16 @@ struct fake_manager {
 		char name[CW_FDSTORE_NAME_BYTES];
 	} kept[FAKE_MANAGER_MAX];
 	size_t n;
-	unsigned stored, removed; /* messages */
+	unsigned stored, removed; /* numbers of messages of these kinds */
 };
 
-/* Sets $NOTIFY_SOCKET. */
+/* Starts the fake manager and sets $NOTIFY_SOCKET. */
 void fake_manager_start(struct fake_manager *m);
 void fake_manager_stop(struct fake_manager *m);
-/* Takes in what was sent. */
+/* Reads the messages that the daemon has sent. */
 void fake_manager_read(struct fake_manager *m);
 /*
- * Passes the descriptors to the next daemon at its start, through cw_fdstore_group() as
- * with systemd.
+ * Passes the descriptors to the next daemon at its start, through cw_fdstore_group(), as systemd
+ * does.
  */
 void fake_manager_pass(struct fake_manager *m, struct cw_fdstore_entry **ret, size_t *ret_n);

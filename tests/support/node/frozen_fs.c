@@ -16,11 +16,11 @@ static void run_guard(struct frozen_fs *fs, int until_closed)
 {
 	char command[256], byte;
 
-	/* The test runner kills the whole group when it gives up. */
+	/* The test runner kills the whole process group when it gives up, so we leave the group. */
 	(void)setsid();
 	while (read(until_closed, &byte, 1) > 0)
 		;
-	(void)ioctl(fs->fd, FITHAW, 0); /* fails when it is not frozen */
+	(void)ioctl(fs->fd, FITHAW, 0); /* fails if it is not frozen */
 	(void)close(fs->fd);
 	(void)snprintf(command, sizeof(command),
 		       "umount -l %s >/dev/null 2>&1; rmdir %s; rm -f %s.img", fs->dir, fs->dir,
@@ -73,5 +73,5 @@ bool frozen_fs_freeze(struct frozen_fs *fs)
 
 void frozen_fs_thaw(struct frozen_fs *fs)
 {
-	(void)ioctl(fs->fd, FITHAW, 0); /* the guard does it again */
+	(void)ioctl(fs->fd, FITHAW, 0); /* if this fails, the guard thaws it later */
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small file system that can be frozen: a process that writes to it then sleeps uninterruptibly,
- * as on a dead NFS server. We thaw and remove it when the test ends, however it ends.
+ * A small file system that the test can freeze. A process that writes to it then sleeps
+ * uninterruptibly, as on a dead NFS server. A guard process thaws and removes it when the test ends
+ * for any reason.
  */
 #pragma once
 
@@ -9,7 +10,7 @@
 
 struct frozen_fs {
 	char dir[64];  /* mount point */
-	char file[96]; /* to be written to */
+	char file[96]; /* path of a file for tests to write to */
 	int fd;
 	int guard_fd;
 };

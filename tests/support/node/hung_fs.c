@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FUSE whose server reads no request, not even the first. */
+/* A FUSE file system whose server reads no request, not even the first. */
 #include "tests/support/node/hung_fs.h"
 
 #include <fcntl.h>

@@ -31,7 +31,7 @@ static void answer(int fd, uint64_t unique, int error, const void *body, size_t 
 	memcpy(out, &header, sizeof(header));
 	if (len)
 		memcpy(out + sizeof(header), body, len);
-	(void)!write(fd, out, sizeof(header) + len); /* or the reader has gone */
+	(void)!write(fd, out, sizeof(header) + len); /* the write fails if the reader has gone */
 }
 
 static struct fuse_attr attr_of(uint64_t node)
@@ -131,7 +131,7 @@ bool mute_fuse_mount(struct mute_fuse *fs)
 	fs->server = fork();
 	if (fs->server == 0)
 		serve(fd);
-	(void)close(fd); /* the server has it: all waits end with the server */
+	(void)close(fd); /* the server has a copy; all waits end when the server ends */
 	return fs->server > 0;
 }
 

@@ -22,7 +22,7 @@
 
 #define DEADLINE_S 120
 
-static int64_t clock_offset_ns, held_ns; /* 0 = it runs */
+static int64_t clock_offset_ns, held_ns; /* held_ns 0 = the clock runs */
 
 static int64_t fast_ns(void *user)
 {
@@ -100,7 +100,7 @@ void agent_stop(struct agent *a)
 {
 	close(a->to);
 	close(a->from);
-	(void)kill(a->pid, SIGKILL); /* it may have ended */
+	(void)kill(a->pid, SIGKILL); /* fails if the process has ended */
 	cr_assert_eq(waitpid(a->pid, NULL, 0), a->pid);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of FUSE as it takes to open one file: the server never answers its close. */
+/*
+ * A server for the part of FUSE that is needed to open one file. It never answers the request to
+ * close the file.
+ */
 #include "tests/support/node/slow_exec.h"
 
 #include <fcntl.h>
@@ -23,7 +26,10 @@ static void fill_attr(struct fuse_attr *attr, uint64_t ino)
 				    .blksize = 4096 };
 }
 
-/* Bytes of the answer behind its header, or -1: there is none. *ret_error: -errno for it. */
+/*
+ * Makes the answer to a request. Returns its bytes after the header, or -1 for no answer.
+ * *ret_error: -errno for the header.
+ */
 static ssize_t answer(const struct fuse_in_header *in, void *out, int *ret_error)
 {
 	struct fuse_init_out *init = out;
@@ -102,7 +108,10 @@ static bool mount_fuse(struct slow_exec *s)
 	return false;
 }
 
-/* However the test ends, the connection ends with it, and with that every waiting request. */
+/*
+ * Starts a process that ends the FUSE connection when the test ends for any reason. Then every
+ * waiting request ends.
+ */
 static void start_guard(struct slow_exec *s)
 {
 	int fds[2];
@@ -112,7 +121,7 @@ static void start_guard(struct slow_exec *s)
 		return;
 	s->guard = fork();
 	if (s->guard == 0) {
-		(void)setsid(); /* the runner kills the whole group */
+		(void)setsid(); /* the runner kills the test's whole process group */
 		(void)close(fds[1]);
 		(void)close(s->fuse_fd);
 		while (read(fds[0], &byte, 1) > 0)
@@ -137,7 +146,7 @@ bool slow_exec_start(struct slow_exec *s)
 		return false;
 	s->server = fork();
 	if (s->server == 0) {
-		(void)close(s->guard_fd); /* or the guard would wait for it, too */
+		(void)close(s->guard_fd); /* otherwise the guard would also wait for this process */
 		serve(s->fuse_fd, fds[1]);
 	}
 	(void)close(s->fuse_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process in the middle of execve(2): it closes a descriptor whose file system is slow. The
- * kernel holds a lock of the process meanwhile, and a reader of some of its files in /proc waits.
+ * A process in the middle of execve(2), which closes a descriptor on a slow file system. The kernel
+ * holds a lock of the process meanwhile, so a reader of some of its files in /proc waits.
  */
 #pragma once
 
@@ -16,7 +16,10 @@ struct slow_exec {
 	int guard_fd;
 };
 
-/* Returns once it is in execve(2). False: the machine cannot provide it (not root, no FUSE). */
+/*
+ * Starts the process. Returns true once it is in execve(2), and false if the machine cannot provide
+ * it (not root, no FUSE).
+ */
 bool slow_exec_start(struct slow_exec *s);
-/* Lets it go on, then ends it. */
+/* Lets the process go on, then ends it. */
 void slow_exec_stop(struct slow_exec *s);

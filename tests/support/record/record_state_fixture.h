@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of one communicator (index 0, eight ranks, this is rank 3), and a reader of it. For
- * tests that run each in a process of its own.
+ * A record with one communicator (index 0, eight ranks, this is rank 3), and a reader of it. Each
+ * test that uses it must run in its own process.
  */
 #pragma once
 
@@ -14,9 +14,9 @@ extern struct cw_record *reader;
 void record_setup(void);
 void record_teardown(void);
 
-/* The record's present state of a communicator. */
+/* Returns the present state of a communicator in the record. */
 struct cw_record_state state_of(size_t index);
-/* A collective of 10 elements that was called and came back; its op_index. */
+/* Adds a collective of 10 elements that the rank called and that returned. Returns its op_index. */
 uint64_t enqueue(unsigned kind);
-/* A call with these flags that is under way; its op_index. */
+/* Adds a call with these flags that has not returned. Returns its op_index. */
 uint64_t enter_flagged(unsigned kind, unsigned flags, uint16_t slot);

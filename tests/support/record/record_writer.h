@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes flight records as an agent does, for tests of every reader. The arrays are the record's
- * memory itself: a test builds a valid record and may then corrupt any part of it. Aborts the test
- * when memory runs out. One thread.
+ * Writes flight records as an agent does, for tests of every reader. The arrays are the memory of
+ * the record itself. So a test builds a valid record and may then corrupt any part of it. Aborts
+ * the test if memory runs out. One thread.
  *
  *	struct cw_test_record *rec = cw_test_record_new();
  *	int c = cw_test_record_comm(rec, 0x1234, 8, 3);
@@ -18,7 +18,7 @@
 #include "record/record_layout.h"
 
 struct cw_test_record {
-	int fd; /* of the memfd; the test may not write through it: it is sealed */
+	int fd; /* the memfd; it is sealed, so the test must not write through it */
 	size_t bytes;
 	struct cw_rec_header *header;
 	struct cw_rec_comm *comms;
@@ -34,48 +34,52 @@ struct cw_test_record {
 	struct cw_rec_stack *stacks; /* read when header->has says so */
 	struct cw_rec_frame *frames;
 	struct cw_rec_connection *connections;
-	int64_t now_ns; /* time of the next thing that happens; set and advanced by the test */
+	int64_t now_ns; /* time of the next event; the test sets and advances it */
 	uint32_t slots_used;
 };
 
-/* Valid, sealed, without comms; rank_label 0 of 1, job_label "test:job". */
+/* Makes a valid, sealed record without communicators; rank_label 0 of 1, job_label "test:job". */
 struct cw_test_record *cw_test_record_new(void);
-/* Takes NULL; returns NULL. */
+/* Accepts NULL and returns NULL. */
 struct cw_test_record *cw_test_record_free(struct cw_test_record *rec);
-/* A descriptor of its own, for cw_record_open() or for sending away. */
+/* Returns a new descriptor of the record, for cw_record_open() or for a message. */
 int cw_test_record_dup(const struct cw_test_record *rec);
 
-/* A READY comm; returns its index. */
+/* Adds a READY communicator and returns its index. */
 int cw_test_record_comm(struct cw_test_record *rec, uint64_t comm_id, uint32_t nranks,
 			int32_t comm_rank);
-/* Reuses the entry for another comm, as an agent without free entries does. */
+/* Reuses the entry for another communicator, as an agent without free entries does. */
 void cw_test_record_reuse_comm(struct cw_test_record *rec, int comm, uint64_t comm_id);
 
-/* A progress slot of the comm for that stream; ops carry it in progress_slot. */
+/*
+ * Adds a progress slot of the communicator for that stream, and returns its number. Ops have it in
+ * progress_slot.
+ */
 uint16_t cw_test_record_slot(struct cw_test_record *rec, int comm, uint64_t stream);
 /* Sets the values that the GPU wrote into the slot, as full op_index values. */
 void cw_test_record_set_slot(struct cw_test_record *rec, uint16_t slot, uint64_t reached,
 			     uint64_t completed);
 
 /*
- * Enters *op (kind, dtype, count, flags, progress_slot …; the rest is filled in) on the comm and
- * returns its op_index. Counted collectives get the next coll_seq.
+ * Enters *op on the communicator and returns its op_index. The caller sets kind, dtype, count,
+ * flags, progress_slot …; we set the rest. Counted collectives get the next coll_seq.
  */
 uint64_t cw_test_record_enter(struct cw_test_record *rec, int comm, const struct cw_rec_op *op);
-/* The call comes back: sets RETURNED, clears QUEUED, counts it. */
+/* Lets the call return: sets RETURNED, clears QUEUED and counts the op. */
 void cw_test_record_return(struct cw_test_record *rec, int comm, uint64_t op_index, int result);
 
 /*
- * A graph with n runs of ops on the comm, in entry 0 of the replay table, and its slot. The test
- * enters launches of it with cw_test_record_launch(), on the comm's first slot.
+ * Adds a graph with n runs of ops on the communicator, in entry 0 of the replay table, and its
+ * slot. The test enters launches of it with cw_test_record_launch(), on the communicator's first
+ * slot.
  */
 void cw_test_record_graph(struct cw_test_record *rec, int comm, const struct cw_rec_template *runs,
 			  unsigned n);
 uint64_t cw_test_record_launch(struct cw_test_record *rec, int comm);
 
 /*
- * Shorthands: an fp32 op of count elements on the comm's first slot (made when there is none),
- * entered and not returned; progress of that slot.
+ * Enter an fp32 op of count elements on the communicator's first slot, which they make if
+ * necessary. The op has not returned. cw_test_record_progress() sets the progress of that slot.
  */
 uint64_t cw_test_record_collective(struct cw_test_record *rec, int comm, unsigned kind,
 				   uint64_t count);

@@ -22,7 +22,7 @@ static const char *const never[] = {
 static const char *const labels[] = {
 	"job", "name", "comm", "slurm", "pbs", "lsf", "torchelastic", "pmix", "ompi", "master",
 };
-/* A function of PyTorch's, which advice names. */
+/* A function of PyTorch that advice may name. */
 static const char *const others[] = { "batch_isend_irecv" };
 
 static bool is_in(const char *const *list, size_t n, const char *word)
@@ -63,7 +63,10 @@ static const char *show(const char *text, const char *at, char *buf, size_t len)
 	return buf;
 }
 
-/* Text to type (`…`) counts as one word, and so does a date in Slack's form (<!date^…|). */
+/*
+ * Copies a text for the check. Text to type (`…`) becomes one word, and so does a date in Slack's
+ * form (<!date^…|).
+ */
 static void copy_prose(const char *text, char *to, size_t len)
 {
 	size_t used = 0;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages for people contain no words for programs: no prefix of a label, no name of a class, a
- * detail or a key, no "1 nodes". The names of calls are NCCL's own words and stay. Text in `…`,
- * which the user types, stays too.
+ * Checks that a message for users contains no words for programs: no prefix of a label, no name of
+ * a class, a detail or a key, no "1 nodes". Names of calls are allowed, because they are NCCL's
+ * own. Text in `…`, which the user types, is also allowed.
  */
 #pragma once
 
 #include <stddef.h>
 
-/* The first such word with the text around it, cut to len; NULL = none. Returns buf. */
+/*
+ * Finds the first word for programs. Writes it and the text around it to buf, cut to len. Returns
+ * buf; NULL = none.
+ */
 const char *for_people_slip(const char *text, char *buf, size_t len);
 
-/* Asserts that there is none. */
+/* Asserts that the text contains no word for programs. */
 void for_people(const char *text);

@@ -2,9 +2,9 @@
 /*
  * usage: make_bundle SCENARIO-FILE SECONDS DIRECTORY
  *
- * Runs the file's scenario in the virtual cluster. After so many seconds it takes the leader's
- * state, with all windows, and writes the bundle that the leader would write: for tests that need
- * the bundle of a job too large to run.
+ * Runs the file's scenario in the virtual cluster for that many seconds. Then it takes the state of
+ * the job's leader, with all windows, and writes the bundle that the leader would write. Tests use
+ * it for the bundle of a job that is too large to run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,10 @@
 #include "report/doc/snapshot_doc.h"
 #include "tests/support/snapshot/said_text.h"
 
-/* 2026-11-21T00:00:00Z: no test may depend on when it runs. */
+/*
+ * The time of the bundle, 2026-11-21T00:00:00Z. It is fixed, because no test may depend on the time
+ * of its run.
+ */
 #define WALL_NS (INT64_C(1795219200) * CW_NS_PER_S)
 
 struct job {

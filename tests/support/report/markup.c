@@ -26,7 +26,10 @@ static const char *read_name(const char *p, struct name *ret)
 	return p;
 }
 
-/* Skips an entity that the page itself writes, such as "&amp;". NULL = something else. */
+/*
+ * Skips an entity that our pages contain, such as "&amp;". Returns NULL if p points to something
+ * else.
+ */
 static const char *skip_entity(const char *p)
 {
 	static const char *const known[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
@@ -54,7 +57,7 @@ static bool is_forbidden_attribute(const struct name *name)
 	       is_name(name, "href") || is_name(name, "style");
 }
 
-/* name="value" …; returns where the tag ends, at '>' or "/>", or NULL. */
+/* Skips attributes such as name="value". Returns the end of the tag ('>' or "/>"), or NULL. */
 static const char *skip_attributes(const char *p)
 {
 	for (;;) {

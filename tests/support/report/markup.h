@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a page is well-formed: a small reader of XML's structure, for tests without a parser. */
+/*
+ * Checks that a page is well-formed. It is a small reader of XML's structure, because tests have no
+ * parser.
+ */
 #pragma once
 
 #include <stdbool.h>
 
 /*
- * Every tag closed in order, attributes quoted, no bare '<' or '&' in text, no script, nothing that
- * would be fetched or run. On false *ret_at points to where it is not so.
+ * True if the page is well-formed: every tag is closed in order, attributes are quoted, and no bare
+ * '<' or '&' is in text. The page must also contain no script and nothing that a browser would
+ * fetch or run. On false *ret_at points to the first fault.
  */
 bool markup_is_harmless(const char *page, const char **ret_at);

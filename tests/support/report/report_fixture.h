@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job of eight ranks on two nodes, rank 3 in its data loader, the others in an all_reduce. */
+/*
+ * A job of eight ranks on two nodes: rank 3 is in its data loader, the others are in an all_reduce.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -14,13 +16,16 @@
 
 struct cw_snapshot *fixture_snapshot(void);
 
-/* Borrows nothing; free with cw_verdict_fini(). */
+/*
+ * Makes the verdict on the job, which borrows nothing. The caller releases it with
+ * cw_verdict_fini().
+ */
 void fixture_verdict(struct cw_verdict *ret);
 
-/* A clause that says this text from outside. It lives until the program ends. */
+/* Returns a clause with this text as text from outside. It lives until the program ends. */
 struct cw_clause fixture_said(const char *text);
 
 extern const struct cw_incident_info fixture_info;
 
-/* collwatch.evidence/1 of the culprit and of a waiting rank */
+/* Returns an array with the collwatch.evidence/1 of the culprit and of a waiting rank. */
 json_t *fixture_evidence(void);

@@ -10,7 +10,7 @@
 #include "record/record_layout.h"
 
 #define WINDOW 8
-#define QUIET_NS (20 * SB_S) /* a member that waits for nothing has moved this long ago */
+#define QUIET_NS (20 * SB_S) /* a member that waits for nothing last moved this long ago */
 #define KNOWS_ALL                                                                                  \
 	(CW_KNOWN_ENTERED | CW_KNOWN_RETURNED | CW_KNOWN_REACHED | CW_KNOWN_COMPLETED |            \
 	 CW_KNOWN_HASH | CW_KNOWN_P2P)
@@ -114,14 +114,17 @@ struct cw_op *sb_call(struct sb_comm *c, uint32_t member, unsigned kind, int64_t
 			      .redop = CW_REDOP_NONE,
 			      .root = CW_PEER_NONE,
 			      .peer = CW_PEER_NONE,
-			      /* as agents note what has no place in the device's order */
+			      /*
+			       * no number, like the agent, if the device's order has no place for
+			       * it
+			       */
 			      .flags = cw_op_blocks_host(kind) ? CW_OPF_NO_COUNT : 0,
 			      .op_index = c->members[member].entered + 1,
 			      .enter_ns = SB_NOW - age_ns };
 	return op;
 }
 
-/* When its oldest pending op was entered, or its last one completed. */
+/* Returns when the member entered its oldest pending op or, without one, completed its last op. */
 static int64_t moved_ns(const struct sb_member *m)
 {
 	return SB_NOW - (m->age_ns ? m->age_ns : QUIET_NS);
@@ -170,7 +173,10 @@ struct cw_op sb_op(const struct sb_comm *c, uint32_t member, uint64_t seq)
 	return op;
 }
 
-/* The rolling hash after `seq`, over the last ops only: enough to tell histories apart. */
+/*
+ * Returns the rolling hash after `seq`, over the last ops only. That is enough to distinguish
+ * histories.
+ */
 static uint64_t hash_at(const struct sb_comm *c, uint32_t member, uint64_t seq)
 {
 	uint64_t h = CW_HASH_INIT;

@@ -16,7 +16,7 @@ void stall_job_setup(void)
 				.liveness = CW_LIVE_ALIVE,
 				.known = UINT32_MAX };
 	cr_assert(j.tracker);
-	/* The demo's patience with a rank that does nothing. */
+	/* The demo waits this long for a rank that does nothing. */
 	j.t.no_progress_after_ns = 5 * SB_S;
 }
 

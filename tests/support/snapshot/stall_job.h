@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job and the tracker of stalls that watches it. We draw up the job's state anew for each
- * instant of a fake clock. A test sets the job's behaviour, lets time pass and reads the
- * tracker's decision.
+ * A job, and the tracker of stalls that watches it. We make the job's state anew for each instant
+ * of a fake clock. A test sets the job's behaviour, lets time pass and reads the tracker's
+ * decision.
  */
 #pragma once
 
@@ -16,42 +16,47 @@ struct stall_job {
 	uint32_t n_ranks;
 	int64_t now_ns;
 	/* The job's activity. */
-	uint64_t done;           /* collectives completed by all */
-	int64_t fault_ns;        /* start of the wait for the culprit; 0 = no rank waits */
-	uint32_t culprit;        /* SB_MAX_RANKS = all are inside */
+	uint64_t done;    /* number of collectives that all ranks have completed */
+	int64_t fault_ns; /* start of the wait for the culprit; 0 = no rank waits */
+	/* rank that the others wait for; SB_MAX_RANKS = all ranks are inside the call */
+	uint32_t culprit;
 	int64_t active_until_ns; /* the culprit's last sign of work */
-	uint32_t liveness;       /* the culprit's */
-	uint32_t host_wait;      /* likewise: enum cw_host_wait */
-	uint32_t flags;          /* and more of its CW_RANKF_* */
+	uint32_t liveness;       /* liveness of the culprit */
+	uint32_t host_wait;      /* what the culprit sleeps in: enum cw_host_wait */
+	uint32_t flags;          /* further CW_RANKF_* flags of the culprit */
 	int64_t job_timeout_ns;
 	int64_t ended_ns;
 	int32_t exit_code;
 	uint32_t known;
 	uint32_t culprit_node_state;
 	uint64_t wrong_count; /* the culprit's count; 0 = the usual one */
-	uint32_t n_movers;    /* ranks that get on with another comm all the time */
-	/* Result of the last look. */
+	uint32_t n_movers;    /* number of ranks that make progress on another comm all the time */
+	/* Result of the last evaluation. */
 	struct cw_stall_decision d;
-	uint32_t verdict_class; /* of the verdict */
+	uint32_t verdict_class; /* class of the verdict */
 };
 
-/* Fresh for each test: eight ranks, no rank waits, rank 3 is the designated culprit. */
+/* New for each test: eight ranks, no rank waits, rank 3 is the designated culprit. */
 extern struct stall_job j;
 
 void stall_job_setup(void);
 void stall_job_teardown(void);
 
-/* From now on all others wait for the culprit, which has worked until now. */
+/* Lets all other ranks wait for the culprit from now on. The culprit has worked until now. */
 void stall_job_fault(void);
 
-/* One look at the job as it is now. */
+/* Evaluates the job as it is now. */
 void stall_job_step(void);
-/* Steps once a second until the phase is reached; returns how long that took, or -1. */
+/*
+ * Calls stall_job_step() once a second until the tracker reaches the phase. Returns how long that
+ * took, or -1.
+ */
 int64_t stall_job_run_until(uint32_t phase, int64_t limit_ns);
 
 /*
- * The same for a job with more to it: its builder, to be changed, with times relative to SB_NOW;
- * and one look at the snapshot made of it. Takes both; thresholds and policy are the snapshot's.
+ * For a more complex job: stall_job_builder() returns a builder for the test to change, with times
+ * relative to SB_NOW. stall_job_evaluate() takes the builder and the snapshot made from it, and
+ * evaluates the snapshot with its thresholds and policy.
  */
 struct sb *stall_job_builder(void);
 void stall_job_evaluate(struct sb *b, struct cw_snapshot *snap);

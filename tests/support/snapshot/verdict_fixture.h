@@ -4,7 +4,7 @@
 
 #include "tests/support/snapshot/snap_builder.h"
 
-/* Fresh for each test: eight ranks on two nodes. */
+/* New for each test: eight ranks on two nodes. */
 extern struct sb *b;
 extern struct cw_snapshot *snap;
 extern struct cw_verdict v;
@@ -15,5 +15,5 @@ void verdict_teardown(void);
 /* Makes the snapshot and the verdict on it. */
 void judge(void);
 
-/* The same, with the expected result; culprits and victims as rank sets. */
+/* Makes the verdict and asserts that it is the expected one. Culprits and victims are rank sets. */
 void expect(unsigned verdict_class, const char *detail, const char *culprits, const char *victims);

@@ -239,7 +239,7 @@ F(cuGraphInstantiate_v2, void **exec, void *graph, void **error_node, char *log,
 	return CUDA_SUCCESS;
 }
 
-/* As a driver that knows no newer cuGraphInstantiate. */
+/* Behaves like a driver without the newer cuGraphInstantiate. */
 F(cuGetProcAddress_v2, const char *name, void **fn, int version, uint64_t flags, int *status)
 {
 	*fn = strcmp(name, "cuGraphInstantiate") == 0 ? (void *)fake_cuGraphInstantiate_v2
