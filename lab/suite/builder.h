@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A random scenario under construction: what we have drawn so far, and its text. Each draw_*.c
- * draws one sort of scenario. Not thread-safe; the same state draws the same scenario.
+ * A random scenario under construction: the properties that we have drawn, and its text. Each
+ * draw_*.c draws one sort of scenario. The same state draws the same scenario. Not thread-safe.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 #include "lab/suite/generate.h"
 
-/* The time of a page that never comes, however long the wait lasts. */
+/* A value of page_s: no page ever comes, however long the wait lasts. */
 #define DRAW_NO_PAGE UINT32_MAX
 /*
- * A page may or may not come. No user is paged for a rank that is the source of work. The calls of
- * the waiting ranks decide whether it is one.
+ * A value of page_s: a page may or may not come. No user is paged for an idle rank that gives work
+ * to the others. The calls of the waiting ranks decide whether a rank does so.
  */
 #define DRAW_MAY_PAGE (UINT32_MAX - 1)
 /* The latest time of a page, in seconds (docs/design/patience.md#patience). */
@@ -26,17 +26,18 @@ struct builder {
 	size_t n;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	bool has_devices;     /* its processes drive several devices, if sizes and sort allow it */
+	/* processes drive several devices, if sizes and sort of the scenario allow it */
+	bool has_devices;
 	uint32_t per_process; /* number of ranks of a process; set by draw_head() */
 	uint32_t main_size;
 	uint32_t culprit, at_s;
-	const char *kind; /* kind of the call on `main` that goes wrong, if there is one */
+	const char *kind; /* kind of the faulty call on `main`; NULL = there is none */
 	bool is_noisy;    /* a harmless fault comes first */
 	bool is_graph;    /* part of the step is a CUDA graph */
 	bool loses_node;  /* a node is lost, so only the leader's node has its facts */
 };
 
-/* Returns a builder that has drawn nothing yet. */
+/* Returns a builder with nothing drawn yet. */
 struct builder builder_begin(uint64_t seed, uint64_t index, char text[SUITE_DRAWN_BYTES]);
 /* Draws a number from low to high, both included. */
 uint32_t builder_pick(struct builder *d, uint32_t low, uint32_t high);
@@ -47,15 +48,18 @@ void builder_put(struct builder *d, const char *fmt, ...) __attribute__((format(
 #define BUILDER_ONE(d, array) ((array)[builder_pick(d, 0, sizeof(array) / sizeof(*(array)) - 1)])
 
 /*
- * How a rank keeps the others waiting, and in what it sleeps. We draw it alike whether the wait
- * ends or not. So neither of them tells a hang from a healthy wait.
+ * What a rank does, and what it sleeps in, while the others wait for it. Waits that end and waits
+ * that never end have the same distribution of these. So they do not show whether a wait is a hang.
  */
 struct draw_wait {
-	/* Words of a fault; words of a program, as in "%s 10h%s" with `in`. */
+	/*
+	 * Words for a fault, and a format for a statement of a program: "%s 10h%s", with `in` at
+	 * the end.
+	 */
 	const char *fault, *statement;
 	const char *in;  /* " in lock", …, or "" */
 	bool is_working; /* the rank shows host activity */
-	bool is_open;    /* it may get work from outside, like a rank that gives work to others */
+	bool is_open;    /* it may get work from outside, like a rank that passes work to others */
 	bool is_person;  /* it waits for a person, who may take any time */
 	uint32_t page_s; /* the latest time of a page, or DRAW_NO_PAGE */
 };
@@ -82,34 +86,42 @@ const char *draw_process(const struct builder *d);
 void draw_fault(struct builder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- one scenario each, except for its last line ---- */
-/* draw_hang.c. nth selects the class. */
+/* Draws a hang (draw_hang.c). nth selects the class of the hang, below DRAW_HANGS. */
 #define DRAW_HANGS 11u
 void draw_hang(struct builder *d, uint32_t nth);
-/* draw_slow.c */
+/* Draw a job with a late rank, and a job without one (draw_slow.c). */
 void draw_slow(struct builder *d);
 void draw_nobody_slow(struct builder *d);
-/* draw_several.c. The second function draws a healthy job. */
+/*
+ * Draw groups that share no communicator (draw_several.c). draw_late_groups() draws a healthy job.
+ */
 void draw_several(struct builder *d);
 void draw_late_groups(struct builder *d);
-/* draw_setup.c */
+/*
+ * Draw jobs whose ranks differ from the start, and jobs whose communicator is never complete
+ * (draw_setup.c).
+ */
 void draw_differs_in_setup(struct builder *d);
 void draw_all_in_making(struct builder *d);
 /* Writes a line that makes ranks differ in a harmless way. */
 void draw_difference(struct builder *d);
 /*
- * draw_end.c. These functions write the last lines of a scenario whose job ends by itself. If they
- * return false, they write nothing, because this job does not end so. In the first, a rank has
- * failed, and its launcher ends the other ranks.
+ * These functions write the last lines of a scenario whose job ends by itself (draw_end.c). They
+ * return false and write nothing if the job cannot end in this way. Here a rank has failed, and its
+ * launcher ends the other ranks.
  */
 bool draw_ended_by_launcher(struct builder *d, const char *answer);
-/* Ranks wait, and some or all of them abort. page_s: the time of a page that comes sooner. */
+/*
+ * Here ranks wait, and some or all of them abort. page_s: the time of a page, if it comes before
+ * that.
+ */
 bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answer);
 /*
- * Ranks wait, and abort because the network gives up on their connections. page_s: the time of a
- * page that comes sooner.
+ * Here ranks wait, and abort because the network gives up on their connections. page_s: the time of
+ * a page, if it comes before that.
  */
 bool draw_ended_by_errors(struct builder *d, uint32_t page_s, const char *answer);
-/* draw_control.c */
+/* Draws a scenario without a page (draw_control.c). */
 void draw_control(struct builder *d);
-/* draw_cluster.c. If there are several nodes, adds lines to any scenario. */
+/* Adds lines to any scenario with several nodes (draw_cluster.c). */
 void draw_cluster(struct builder *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of daemons while a job runs. They do not change the right answer. Each fault ends before
- * the others would give up a node (a silent one after 10 s, leader/election.h). If digests are
- * lost, others follow.
+ * Draws faults of daemons while a job runs. They do not change the right answer. Each fault ends
+ * before the other nodes would give up the node (a silent node after 10 s, leader/election.h).
+ * After lost digests, later ones arrive.
  */
 #include "lab/suite/builder.h"
 
@@ -82,7 +82,7 @@ void draw_cluster(struct builder *d)
 							    newer_version };
 
 	/*
-	 * These may happen to a scenario that loses a node. With the other faults, a daemon might
+	 * A scenario that loses a node may have these faults. With the other faults, a daemon might
 	 * forget the lost node and never hear of it again.
 	 */
 	static void (*const harmless[])(struct builder *) = { digests, clocks, newer_version };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Healthy jobs that look ill in some way, and sick jobs that no user wants to hear about. */
+/*
+ * Draws healthy jobs that look faulty in some way, and faulty jobs about which users want no alert.
+ */
 #include <string.h>
 
 #include "lab/suite/builder.h"
@@ -11,7 +13,7 @@ static void nothing(struct builder *d)
 	(void)d;
 }
 
-/* A rank comes late, but within everybody's patience. */
+/* A rank comes late, but before a page is due. */
 static void late(struct builder *d)
 {
 	const struct draw_wait *w = draw_wait(d);
@@ -177,7 +179,7 @@ static void comes_up_slowly(struct builder *d)
 	builder_put(d, "end\nend\n");
 }
 
-/* A receive waits on a stream of its own until its sender sends. */
+/* A receive waits on its own stream until its sender sends. */
 static void mailbox(struct builder *d)
 {
 	begin_own(d, "a receive is posted early", 700);

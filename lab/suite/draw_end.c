@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that end by themselves: by a watchdog in each rank, like PyTorch's, or by launchers that
- * learn of the first failure. The right cause of death is the first failure, whichever process
- * ended first.
+ * Draws jobs that end by themselves. Either a watchdog in each rank aborts it, like PyTorch's, or
+ * launchers end it after the first failure. The right cause of death is the first failure,
+ * whichever process ended first.
  */
 #include "lab/suite/builder.h"
 
@@ -69,7 +69,7 @@ bool draw_ended_by_watchdog(struct builder *d, uint32_t page_s, const char *answ
 	builder_put(d, "\n");
 	if (is_known)
 		builder_put(d, "job-timeout %us\n", after_s);
-	/* The launcher ends the rank that others wait for, as it has no reason to abort. */
+	/* The rank that others wait for has no reason to abort, so the launcher ends it. */
 	lives_s = put_launcher(d);
 	put_expected(d, after_s, lives_s, page_s, answer);
 	return true;
@@ -86,7 +86,7 @@ bool draw_ended_by_errors(struct builder *d, uint32_t page_s, const char *answer
 		return false;
 	builder_put(d, "fault %s at %us on main errors\n", BUILDER_ONE(d, who), d->at_s + after_s);
 	if (builder_chance(d, 30)) {
-		/* No watchdog asks for these errors, and no launcher ends the ranks. */
+		/* Here no watchdog checks for these errors, and no launcher ends the ranks. */
 		builder_put(d, "run %us\nwhole\nexpect %s\n", d->at_s + after_s + page_s, answer);
 		return true;
 	}

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hangs. The right answer follows from what we do to the job, never from the engine's output. */
+/*
+ * Draws hangs. The right answer follows from the fault that we draw, never from the engine's
+ * output.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/suite/builder.h"
 
-/* Two more times like DRAW_IDLE_PAGE_S. */
+/* The latest time of two other kinds of page, in seconds, like DRAW_IDLE_PAGE_S. */
 #define DEVICE_PAGE_S 305u
 #define INSIDE_PAGE_S 130u
 
-/* Of 100 waits that do not end, we draw this many in the same way as waits that end. */
+/* We draw this many of 100 endless waits in the same way as waits that end. */
 #define USUAL_PERCENT 50u
 
 /*
- * True if the culprit may be a source of work. Others may wait for its broadcast. If it is idle, it
- * may just have nothing to send.
+ * True if the culprit may give work to the others, which wait for its broadcast. If such a rank is
+ * idle, it may just have nothing to send.
  */
 static bool may_be_source(const struct builder *d)
 {
@@ -22,10 +25,7 @@ static bool may_be_source(const struct builder *d)
 	       d->culprit % d->main_size < 2;
 }
 
-/*
- * Writes the expected answers, `one` or `other`. Each may be due as a page, as a notice, or as
- * either.
- */
+/* Writes the expected answers, `one` or `other`. Each may be a page, a notice, or either. */
 static void put_missed(struct builder *d, const struct draw_wait *w, const char *one,
 		       const char *other)
 {
@@ -35,8 +35,8 @@ static void put_missed(struct builder *d, const struct draw_wait *w, const char 
 	else
 		builder_put(d, "expect %s %u or %s %u", one, d->culprit, other, d->culprit);
 	/*
-	 * If the culprit gives work to the others in the call where they wait, there is no page. We
-	 * cannot know, so we accept both.
+	 * There is no page if the culprit gives work to the others in the call where they wait. We
+	 * do not know whether it does, so we accept both.
 	 */
 	if (w->is_open && may_be_source(d))
 		builder_put(d, " or %s %u or %s %u", one, d->culprit, other, d->culprit);
@@ -50,7 +50,8 @@ static void never_entered_as_usual(struct builder *d)
 	uint32_t page_s = may_page ? DRAW_MAY_PAGE : w->page_s;
 	char answer[64];
 
-	d->has_devices = false; /* activity of other devices' threads shows at the process, too */
+	/* the threads of the process's other devices would show activity, too */
+	d->has_devices = false;
 	draw_job(d, "stays outside", w->is_working ? 760 : 440);
 	builder_put(d, "usual-wait\n");
 	draw_fault(d, "%s%s", w->fault, w->in);
@@ -60,7 +61,7 @@ static void never_entered_as_usual(struct builder *d)
 		put_missed(d, w, "never_entered", "p2p_unmatched");
 }
 
-/* A process has one thread for the calls of all its devices, and this thread blocks. */
+/* The process has one thread for the calls of all its devices. This thread blocks. */
 static void process_stands(struct builder *d)
 {
 	builder_put(d, "fault %s at %us on main %s block in lock\n", draw_process(d), d->at_s,
@@ -94,7 +95,10 @@ static void never_entered(struct builder *d)
 	how = is_busy ? BUILDER_ONE(d, busy) : BUILDER_ONE(d, idle);
 	if (!is_busy && may_be_source(d))
 		how = "block in lock";
-	/* Sometimes the call fails, and its rank then blocks, which ends as badly. */
+	/*
+	 * Sometimes the call fails and its rank then blocks, which has the same effect on the
+	 * others.
+	 */
 	if (!strcmp(how, "block") && !may_be_source(d) && builder_chance(d, 15))
 		how = "fails block";
 	draw_fault(d, "%s", how);
@@ -187,7 +191,8 @@ static void mismatch(struct builder *d)
 }
 
 /*
- * There are two comms over the same ranks. One rank, or half of them, uses them in the other order.
+ * Draws a deadlock. Two comms have the same ranks. One rank, or half of them, uses the comms in the
+ * other order.
  */
 static void deadlock(struct builder *d)
 {

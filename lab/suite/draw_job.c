@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs: sizes, comms and a training step. Each comm has a stream of its own, or all share one. All
- * ranks make the same calls, so without a fault no rank can hang.
+ * Draws jobs: sizes, comms and a training step. Either each comm has its own stream, or all share
+ * one. All ranks make the same calls, so without a fault no rank can hang.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +36,8 @@ void draw_sizes(struct builder *d)
 }
 
 /*
- * Returns the most devices per process. There are at least three processes, and no process spans
- * two nodes.
+ * Returns the largest number of devices per process. A job has at least three processes, and no
+ * process spans two nodes.
  */
 static uint32_t most_devices(const struct builder *d)
 {
@@ -131,7 +131,7 @@ static void put_own(struct builder *d, uint32_t other)
 		builder_put(d, "all_gather main %u\n", other);
 }
 
-/* Writes what else the graph captures besides the call. */
+/* Writes the other contents of the graph besides the call. */
 static void put_rest_of_graph(struct builder *d, uint32_t count)
 {
 	if (builder_chance(d, 50))
@@ -167,7 +167,7 @@ void draw_step(struct builder *d)
 	builder_put(d, "%s\n", builder_chance(d, 80) ? "sync" : "wait");
 }
 
-/* Writes a harmless fault that is over before the real one. */
+/* Writes a harmless fault that ends before the real one begins. */
 static void put_noise(struct builder *d)
 {
 	uint32_t who = builder_pick(d, 0, d->n_ranks - 1), at = builder_pick(d, 5, 12);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Differences between ranks: versions, variables, and the size of a comm that they were told. */
+/*
+ * Draws differences between ranks: NCCL versions, variables, and the size that ranks pass for a
+ * comm.
+ */
 #include <string.h>
 
 #include "lab/suite/builder.h"
@@ -32,8 +35,8 @@ void draw_difference(struct builder *d)
 static void begin(struct builder *d, const char *what)
 {
 	d->is_noisy = false;
-	d->has_devices = false; /* ranks of one process cannot differ in these */
-	/* Only flat jobs have odd sizes, and there main has all ranks. */
+	d->has_devices = false; /* ranks of one process have the same version and variables */
+	/* Only flat jobs have odd sizes. In these, `main` has all ranks. */
 	d->n_ranks += d->n_ranks % 2;
 	if (d->layout == SUITE_DP || d->layout == SUITE_ZERO)
 		d->main_size = d->n_ranks;
@@ -42,8 +45,9 @@ static void begin(struct builder *d, const char *what)
 }
 
 /*
- * In a rooted call, data pass from member to member. All members but the one whose device stops may
- * finish. The difference between members is the answer only if no member finishes.
+ * Returns the answer for a call with a root. There data pass from member to member, and all members
+ * but the one whose device stops may finish. The difference between members is the answer only if
+ * no member finishes.
  */
 static const char *or_unfinished(const struct builder *d)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of ranks that share no communicator. Some of the groups have a fault each. */
+/* Draws groups of ranks that share no communicator. Some of the groups have a fault each. */
 #include <string.h>
 
 #include "lab/suite/builder.h"
@@ -34,8 +34,8 @@ static void put_groups(struct builder *d, uint32_t n_groups, const char *what)
 }
 
 /*
- * True if `who` is the root of the call in which the others wait, and so gives them work. If it is
- * idle, it may have no work to give, and this is no fault.
+ * True if `who` is the root of the call in which the others wait, and so gives them work. If such a
+ * rank is idle, it may have no work to give, which is no fault.
  */
 static bool is_source(const struct builder *d, uint32_t who)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that make progress. A rank comes late to every call, or no rank does. */
+/* Draws jobs that make progress. In some, a rank comes late to every call. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static struct step draw_own_step(struct builder *d)
 }
 
 /*
- * True if the call has a root. Buffers then absorb the delay of a late rank, so it holds up at most
- * the root.
+ * True if the call has a root. In such a call, buffers absorb the delay of a late rank. At most the
+ * root has to wait.
  */
 static bool has_root(const struct builder *d)
 {
@@ -46,8 +46,7 @@ static void put_program(struct builder *d, const struct step *s, const char *ext
 		builder_put(d, "send pipe 512 to next\n");
 	builder_put(d, "sync\n");
 	/*
-	 * With this call, all ranks wait for each other in each step, whichever rule of completion
-	 * holds.
+	 * With this call, all ranks wait for each other in each step, under any rule of completion.
 	 */
 	if (has_root(d))
 		builder_put(d, "all_reduce meeting 16\nsync\n");
@@ -120,7 +119,8 @@ static void by_turns(struct builder *d)
 	size_t n = 0;
 
 	/*
-	 * With these calls, each of the four ranks would be the only late one in its communicator.
+	 * With these calls, each of the four late ranks would be the only late one in some
+	 * communicator.
 	 */
 	s.has_outer = s.has_pipe = false;
 	begin(d, "late by turns", 90);
@@ -151,9 +151,7 @@ static void a_little(struct builder *d)
 	builder_put(d, "fault %u at 5s slow %ums\n", d->culprit, builder_pick(d, 1, 8));
 }
 
-/*
- * The hosts are far ahead of the devices. A host that is behind with its calls then delays no rank.
- */
+/* The hosts are far ahead of the devices, so a host with late calls delays no rank. */
 static void ahead(struct builder *d)
 {
 	uint32_t compute = builder_pick(d, 40, 120);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that end by themselves: what a healthy job does while some of its ranks wait in a call. We
- * draw their length without regard to anybody's patience. It is from half a minute to four hours.
- * As many last one to two minutes as one to two hours. A job does the same several times, and its
- * waits may be about equally long or not.
+ * Draws waits that end by themselves, as in a healthy job where some ranks wait in a call. A wait
+ * lasts from half a minute to four hours, whether or not a page is due before. As many waits last
+ * one to two minutes as one to two hours. A job repeats its wait several times; the lengths may be
+ * similar or not.
  *
- * A job may have a watchdog of its own whose time-out is known. Then either its waits stay within
- * the time-out, or the known time-out is PyTorch's default and the job's own is another.
+ * A job may have its own watchdog with a known time-out. Then either its waits stay within the
+ * time-out, or the known time-out is only PyTorch's default, and the job uses another.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,17 +16,17 @@
 #define SHORTEST_S 30.0
 #define LONGEST_S 14400.0
 #define ASSUMED_S 600u
-/* Time between two waits: the stretch that we show of a healthy job, and some more. */
+/* Time between two waits: the part of a healthy stretch that daemons see, and some more. */
 #define STEPS_S 40u
 #define WAITS_MAX 10u
 
 struct plan {
 	struct builder *d;
-	uint32_t n, most;             /* number of waits, and the most that there may be */
+	uint32_t n, most;             /* number of waits, and its limit */
 	uint32_t length_s[WAITS_MAX]; /* length of each wait */
 	uint32_t at_s[WAITS_MAX];     /* approximate beginning of each wait */
 	uint32_t run_s;
-	double longest_s; /* the most that a wait may last */
+	double longest_s; /* limit on the length of a wait */
 };
 
 static double draw_log(struct builder *d, double low, double high)
@@ -114,8 +114,8 @@ static void put_steps(struct builder *d, uint32_t n)
 }
 
 /*
- * Begins a training loop that we fast-forward. A rank with a fault does something else before its
- * call.
+ * Begins a training loop that we fast-forward. A rank with a fault executes another statement
+ * before its call.
  */
 static void begin_steps(struct plan *p, const char *what)
 {
@@ -179,7 +179,7 @@ static void saves_shards(struct plan *p)
 		if (asleep_s > p->length_s[i] / 2)
 			asleep_s = p->length_s[i] / 2;
 		/*
-		 * From the end of the first rank's write, the rest takes as long as the wait
+		 * After the end of the first rank's write, the rest takes as long as the wait
 		 * should.
 		 */
 		more_s = p->length_s[i] - asleep_s - (p->d->culprit % 2 ? p->length_s[i] / 3 : 0);
@@ -207,8 +207,8 @@ static void compiles(struct plan *p)
 }
 
 /*
- * Ranks compile one after the other. A rank whose turn has not come sleeps, and checks whether the
- * file is gone.
+ * Ranks compile one after the other. A rank that has to wait sleeps, and checks repeatedly whether
+ * the lock file is gone.
  */
 static void compiles_in_turn(struct plan *p)
 {
@@ -248,7 +248,7 @@ static void is_debugged(struct plan *p)
 			    p->length_s[i]);
 }
 
-/* Rank 0 waits for requests, or rollouts, and passes them to the others. */
+/* Rank 0 waits for requests or rollouts, and passes them to the others. */
 static void serves(struct plan *p)
 {
 	static const char *const by[] = { "block in socket", "block in queue", "block" };
@@ -262,7 +262,9 @@ static void serves(struct plan *p)
 			    BUILDER_ONE(p->d, by), p->length_s[i]);
 }
 
-/* A barrier comes before the first step, while one rank prepares the data for all. */
+/*
+ * All ranks but one wait in a barrier before the first step. That rank prepares the data for all.
+ */
 static void prepares(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };
@@ -275,7 +277,7 @@ static void prepares(struct plan *p)
 	builder_put(p->d, "end\n");
 }
 
-/* One rank still reads the model while the others make the communicator. */
+/* One rank still reads the model while the others wait in the call that makes the communicator. */
 static void comes_late(struct plan *p)
 {
 	static const char *const by[] = { "work", "io", "child" };

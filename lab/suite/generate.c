@@ -7,7 +7,7 @@
 #include "model/signature.h"
 
 #define MAX_LINES 1000u
-/* One in RECORDED_OF scenarios goes through flight records. We draw it like any other. */
+/* One in RECORDED_OF scenarios goes through flight records. This does not change its text. */
 #define RECORDED_OF 8u
 /* In one of CLUSTER_OF scenarios, a fault strikes the daemons. */
 #define CLUSTER_OF 6u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random scenarios. We draw their class, layout, sizes, kinds of call, culprits, instants and
- * rhythms, write them as text, and read the text like any other. Every second scenario is healthy.
+ * Random scenarios. We draw class, layout, sizes, kinds of call, culprits, instants and rhythms. We
+ * write them as text, and read this text like that of a file. Every second scenario is healthy.
  */
 #pragma once
 
@@ -14,15 +14,15 @@
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES]);
 
 /*
- * Passes n scenarios to fn. The i-th scenario of a seed does not depend on n. Returns the same as
+ * Passes n scenarios of the seed to fn. The i-th one does not depend on n. Returns the results of
  * cw_suite_read_text().
  */
 int cw_suite_generate(uint64_t n, uint64_t seed, suite_scenario_fn fn, void *user,
 		      struct cw_err *err);
 
 /*
- * Like cw_suite_draw(), but for healthy jobs in which some ranks wait for long. *ret_n: the
- * approximate number of waits.
+ * Writes the text of a scenario like cw_suite_draw(). The job is healthy, and some of its ranks
+ * wait for long. *ret_n: the approximate number of waits.
  */
 size_t cw_suite_draw_waits(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES],
 			   uint32_t *ret_n);

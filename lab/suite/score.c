@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An outcome is right if it is one of the answers of an incident. It must have the class of the
- * answer, and its detail and culprits if the answer has some. Each incident gets the alert that
- * fits it best. Incidents without an alert are missed, and alerts without an incident are surplus.
- * A class's figures come with their 95 % interval (Wilson).
+ * answer, and its detail and culprits if the answer states them. Each incident gets the alert that
+ * fits it best. An incident without an alert is missed. An alert without an incident is surplus.
+ * The figures of a class come with their 95 % interval (Wilson).
  */
 #include "lab/suite/score.h"
 
@@ -41,7 +41,9 @@ static bool is_class_right(const struct suite_answer *a, const struct outcome *o
 	       (!a->detail || a->detail == o->detail);
 }
 
-/* True if a culprit is a rank that a fault keeps from finishing a collective. */
+/*
+ * True if one of the outcome's culprits is a rank that a fault keeps from finishing a collective.
+ */
 static bool names_a_wedged(const struct suite_scenario *s, const struct outcome *o)
 {
 	for (uint32_t f = 0; f < s->n_faults; f++)
@@ -78,8 +80,9 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 	    names_a_wedged(s, o))
 		return true;
 	/*
-	 * Next to a mismatch, this answer is right only if some members have finished. The
-	 * difference between members then did not stop those, and the report names the others.
+	 * If the expected answer is a mismatch, this answer is right only in the case above. Then
+	 * some members have finished, so the difference between members did not stop them, and the
+	 * report names the others.
 	 */
 	first = first_answer(s, a->incident);
 	if (a->is_nobody && a->verdict_class == CW_CLASS_IN_COLLECTIVE &&
@@ -98,8 +101,8 @@ static bool are_culprits_right(const struct suite_scenario *s, const struct suit
 #define ANY_INCIDENT UINT32_MAX
 
 /*
- * Returns an answer of this incident with the class (and detail) of the outcome. We prefer one
- * whose culprits are right, too.
+ * Returns an answer of this incident with the class (and detail) of the outcome. We prefer an
+ * answer with right culprits.
  */
 static const struct suite_answer *matching(const struct suite_scenario *s, uint32_t incident,
 					   const struct outcome *o)
@@ -117,7 +120,9 @@ static const struct suite_answer *matching(const struct suite_scenario *s, uint3
 	return best;
 }
 
-/* Returns a notice that answers the first incident, culprits included; NULL = there is none. */
+/*
+ * Returns a notice that answers the first incident with the right culprits; NULL = there is none.
+ */
 static const struct outcome *right_notice(const struct suite_scenario *s, const struct outcome *o)
 {
 	for (const struct outcome *n = o->notices; n; n = n->also) {
@@ -246,7 +251,7 @@ static void judge(struct score *score, const struct suite_scenario *s, const str
 /* ---- counting ---- */
 
 /*
- * Notes the kinds of op that fail: the kinds that the faults name, or else all that the programs
+ * Records the kinds of op that fail: those that the faults name, or else all that the programs
  * call.
  */
 static void note_coverage(struct score *score, const struct suite_scenario *s,
@@ -379,8 +384,8 @@ static int fitness(const struct suite_scenario *s, uint32_t incident, const stru
 }
 
 /*
- * Gives each incident the alert that fits it best. Alerts that fit none go to the incidents that
- * are left over.
+ * Gives each incident the alert that fits it best. Alerts that fit none go to incidents that have
+ * no alert.
  */
 static void share_out(const struct suite_scenario *s, const struct outcome **said, uint32_t n,
 		      const struct outcome **ret)
@@ -454,7 +459,7 @@ static void add(struct score *score, const struct suite_scenario *s, const struc
 	const struct outcome *said = cw_outcome_says(o) ? o : NULL;
 	bool is_control;
 
-	/* A control: silence is right, and no report is one of the answers. */
+	/* A scenario is a control if silence is right and no report is one of the answers. */
 	is_control = suite_is_control(s) && !(said && matching(s, ANY_INCIDENT, said));
 	score->n++;
 	score->n_hanging_waits += suite_is_hanging_wait(s);
@@ -471,8 +476,8 @@ static void add(struct score *score, const struct suite_scenario *s, const struc
 	score->n_controls += is_control;
 	score->n_control_alerts += is_control && o->is_alert;
 	/*
-	 * If members complete one by one, buffers may absorb the effect of a fault. It then held up
-	 * no rank, as the cluster knows, so silence is right.
+	 * If members complete one by one, buffers may absorb the effect of a fault. The cluster
+	 * then knows that the fault held up no rank, so silence is right.
 	 */
 	if (!is_control && suite_n_incidents(s) == 1 && !said && o->is_well &&
 	    !o->is_fault_missing && s->completion == SUITE_NCCL &&

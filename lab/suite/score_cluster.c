@@ -17,8 +17,8 @@ const char *cw_score_cluster_name(unsigned kind)
 }
 
 /*
- * Returns the kind of a disturbance, or -1. If a node is lost, silent or stopped for good, this is
- * the answer and not a disturbance.
+ * Returns the kind of a disturbance. -1: it is none. If a node is lost, silent or stopped
+ * permanently, that is the fault to be reported and not a disturbance.
  */
 static int kind_of(const struct suite_scenario *s, const struct suite_fault *f)
 {

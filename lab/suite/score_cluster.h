@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the cluster by kind. Answers must be the same with them as without. */
+/* Kinds of faults of the cluster itself. These must not change the answers. */
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +13,11 @@ enum score_cluster_kind {
 	SCORE_DIGESTS,
 	SCORE_CLOCKS,
 	SCORE_NEWER_VERSION,
-	SCORE_OPERATORS, /* alerts undelivered or muted, configuration read again, a crowd */
+	/*
+	 * alerts are undelivered or muted, daemons read their configuration again, or a crowd of
+	 * jobs appears
+	 */
+	SCORE_OPERATORS,
 	SCORE_CLUSTER__MAX,
 };
 

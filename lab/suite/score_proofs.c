@@ -22,8 +22,8 @@ static bool fails(const struct suite_scenario *s, const struct suite_answer *a)
 }
 
 /*
- * True if the mismatch is one of calls. A job may well run with other versions or variables, so
- * only time shows that it hangs.
+ * True if the mismatch is one of calls. A job may run well with different versions or variables. So
+ * only time shows that such a job hangs.
  */
 static bool is_of_calls(const struct suite_answer *a)
 {
@@ -61,16 +61,15 @@ static bool is_concerned(const struct suite_answer *a, const struct outcome *o, 
 }
 
 /*
- * The time when the fault could be seen, and the time since when a rank waits because of it. 0 =
- * never.
+ * The time when the fault became visible, and the start of a rank's wait because of it. 0 = never.
  */
 struct known {
 	int64_t fault_ns, wait_ns;
 };
 
 /*
- * Notes the last fault of a rank that matters: of a culprit if one was struck, else of any rank
- * concerned.
+ * Records the last fault of a relevant rank: of a culprit if a fault struck one, else of any rank
+ * connected with a culprit.
  */
 static void note_fault(struct known *k, const struct suite_answer *a, const struct outcome *o)
 {
@@ -85,8 +84,9 @@ static void note_fault(struct known *k, const struct suite_answer *a, const stru
 }
 
 /*
- * Notes the first wait that the fault causes. We prefer waits of other ranks: a culprit that waits
- * alone may just be the first to come. If a wait ends before a page is due, it does not count.
+ * Records the first wait that the fault causes. We prefer waits of other ranks: a culprit that
+ * waits alone may just be the first to reach the call. A wait that ends before a page is due does
+ * not count.
  */
 static void note_wait(struct known *k, const struct suite_answer *a, const struct outcome *o)
 {
@@ -117,8 +117,8 @@ void cw_score_proofs_add(struct score_proofs *p, const struct suite_scenario *s,
 	note_fault(&k, first, truth);
 	note_wait(&k, first, truth);
 	/*
-	 * If no rank waited when the page came, or ever, the page was, or should have been, about
-	 * wrong data.
+	 * If no rank waited before the page, the page is about wrong data. If no rank ever waited,
+	 * a page about wrong data should have come.
 	 */
 	if (first->verdict_class == CW_CLASS_MISMATCH && k.fault_ns &&
 	    (!k.wait_ns || (is_page && o->alerted_ns < k.wait_ns))) {

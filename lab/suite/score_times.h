@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The times that pages took. All zeros = no times. */
+/* A list of the times until pages. A zeroed list is empty. */
 #pragma once
 
 #include <stddef.h>
@@ -13,8 +13,8 @@ struct score_times {
 /* Adds a time. */
 void cw_score_times_add(struct score_times *t, int64_t ns);
 /*
- * Returns the smallest time that is no less than this percentage of all times, or 0 if there are
- * none. Sorts them.
+ * Returns the smallest time that is no less than this percentage of all times; 0 = there are no
+ * times. Sorts the list.
  */
 int64_t cw_score_times_at(struct score_times *t, unsigned percent);
 void cw_score_times_fini(struct score_times *t);

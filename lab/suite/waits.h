@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Counts waits that ended by themselves, by their length, and how often users were paged for one.
- */
+/* Counts waits that ended by themselves, by their length, and how many of them paged users. */
 #pragma once
 
 #include "lab/suite/outcome.h"
@@ -16,7 +14,10 @@ struct waits_count {
 };
 
 struct waits {
-	/* Waits of jobs with a known time-out of an hour at most, and with a longer one. */
+	/*
+	 * Waits of jobs with a known time-out of at most an hour, of jobs with a longer one, and of
+	 * jobs without one.
+	 */
 	struct waits_count known[WAITS_LENGTHS], longer[WAITS_LENGTHS];
 	struct waits_count none[WAITS_LENGTHS];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network's time is the cluster's time, less the stretches that we fast-forwarded. In each
- * step, the cluster advances first. Then we hold, end and start daemons as its faults say. If a
- * rank has ended, its node sends a digest at once instead of at the next second.
+ * The network's time is the cluster's time without the stretches that we fast-forwarded. In each
+ * step, the cluster advances first. Then we hold, end and start daemons as the scenario's faults
+ * say. If a rank has ended, its node sends a digest at once instead of at the next second.
  */
 #include "lab/suite/watch.h"
 
@@ -27,28 +27,28 @@
 /* After an alert we wait this long for another one. */
 #define SETTLE_NS (90 * S)
 /*
- * If a scenario fast-forwards, we show this much of a healthy stretch at its beginning and at its
- * end.
+ * If a scenario fast-forwards, daemons see this much of a healthy stretch at its beginning and at
+ * its end.
  */
 #define SHOWN_NS (40 * S)
 /*
- * If a scenario fast-forwards waits, we show this much of a wait at its beginning and at its end.
- * We also show a glimpse whenever the wait is half as long again. So any report that is due by its
- * age comes then.
+ * If a scenario fast-forwards waits, daemons see this much of a wait at its beginning and at its
+ * end. They also see a short part whenever the wait is half as long again. So any report that is
+ * due by the wait's age comes then.
  */
 #define WAIT_SHOWN_NS (90 * S)
 #define WAIT_END_SHOWN_NS (30 * S)
 #define WAIT_GLIMPSE_NS (12 * S)
-/* We remember for this many incidents when they were proven. A scenario has few. */
+/* We record the time of the proof for this many incidents. A scenario has few. */
 #define PROOFS_MAX (2u * CW_VERDICT_LIST_MAX)
-/* A rank that makes progress in this last part of the run, after a page, did not hang. */
+/* After a page, a rank that makes progress in this last part of the run did not hang. */
 #define STILL_MOVES_NS (30 * S)
-/* A wait is long if it lasts for this time, when users would look at it. */
+/* A wait is long if it lasts for this time, after which users would look at it. */
 #define LONG_WAIT_NS (60 * S)
 /*
- * We watch a scenario this much longer than its run if three things hold. It expects a page,
- * members complete all at once, and a rank still waits at its end. Scenarios from before there were
- * notices end shortly after the time at which a page was due then.
+ * We watch a scenario this much longer than its run under three conditions. It expects a page,
+ * members complete all at once, and a rank still waits at the end. Scenarios that are older than
+ * notices end shortly after the page that was due at that time.
  */
 #define UNTIL_PAGE_NS (5 * 3600 * S)
 /* The user whose jobs crowd a cluster. */
@@ -65,7 +65,7 @@ static bool waits_for_page(const struct suite_scenario *s)
 	return s->completion == SUITE_BARRIER && !suite_is_control(s);
 }
 
-/* True if the scenario asks which rank comes late. */
+/* True if the scenario expects a rank that comes late, or expects that none does. */
 static bool expects_slow(const struct suite_scenario *s)
 {
 	if (s->nobody_is_slow)
@@ -108,12 +108,12 @@ struct watch {
 	struct network_time *times;
 	struct watch_faults faults;
 	struct cw_job_id job;
-	struct cw_arena arena; /* for the current reports */
+	struct cw_arena arena; /* memory of the current reports */
 	int64_t fast_forwarded_ns, fault_ns;
-	int64_t well_ns;  /* time since when all is well */
+	int64_t well_ns;  /* time since which all ranks are well */
 	int64_t alert_ns; /* time of the last alert */
 	unsigned n_alerts, n_notices, n_postmortems;
-	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* for the first pages */
+	struct waiters waiters[CW_VERDICT_LIST_MAX]; /* ranks that waited at the first pages */
 	struct proof proofs[PROOFS_MAX];
 	unsigned n_proofs;
 	int64_t long_since_ns;          /* beginning of the current long wait; 0 = none */
@@ -123,7 +123,7 @@ struct watch {
 	struct outcome *out;
 	struct cw_err *err;
 	int error;
-	struct cw_thresholds thresholds; /* daemons that start again read these again */
+	struct cw_thresholds thresholds; /* the thresholds that a restarted daemon gets */
 };
 
 static struct cluster *living(const struct watch *w)
@@ -382,7 +382,8 @@ static int compare_labels(const void *a, const void *b)
 }
 
 /*
- * Returns the rank of a culprit. A post-mortem lists ranks, but an incident has an object per rank.
+ * Returns the rank of a culprit. A post-mortem lists plain ranks; an incident has an object per
+ * rank.
  */
 static int32_t rank_of(const json_t *culprit)
 {
@@ -410,7 +411,7 @@ static void read_alert(const json_t *doc, struct outcome *o)
 	qsort(o->culprits, n, sizeof(*o->culprits), compare_labels);
 }
 
-/* Notes the ranks that wait when the page comes. At the end we check whether they went on. */
+/* Records which ranks wait when the page comes. At the end we check whether they went on. */
 static void note_waiters(struct watch *w, const json_t *doc, struct outcome *page)
 {
 	const char *victims = cw_json_str(json_object_get(doc, "victims"), "ranks", "");
@@ -424,9 +425,9 @@ static void note_waiters(struct watch *w, const json_t *doc, struct outcome *pag
 }
 
 /*
- * Returns for how long the fault could be known when the page came. We count from the last fault of
- * the ranks that the page names. If the first wait of a rank that it holds up is later, we count
- * from that.
+ * Returns how long the fault could be known before the page. We count from the last fault of the
+ * ranks that the page names. If a rank that it holds up began to wait later, we count from that
+ * wait.
  */
 static int64_t known_for_ns(const struct watch *w, const struct outcome *page,
 			    const struct waiters *waiters)
@@ -460,8 +461,8 @@ static const struct proof *find_proof(const struct watch *w, const char *id)
 }
 
 /*
- * Notes when the document of an incident first says that the hang is proven. People can read it
- * now.
+ * Records when the document of an incident first says that the hang is proven. From then on, users
+ * can read it.
  */
 static void note_proof(struct watch *w, const json_t *doc)
 {
@@ -497,7 +498,10 @@ static void note_proofs(struct watch *w)
 	for (unsigned i = 0; i < w->n_alerts && o; i++, o = o->also) {
 		const struct proof *p = find_proof(w, w->net->alerts[i].id);
 
-		/* The proof does not count before the page, because nobody could read it. */
+		/*
+		 * A proof before the page counts from the page, because users could not read it
+		 * earlier.
+		 */
 		if (p)
 			o->proven_ns = p->at_ns > o->alerted_ns ? p->at_ns : o->alerted_ns;
 	}
@@ -516,7 +520,7 @@ static void note_ranks(struct watch *w)
 		*r = (struct outcome_rank){ .hit_ns = cluster_hit_ns(living(w), i),
 					    .group = groups[i] };
 		r->stood_ns = cluster_stands_since_ns(living(w), i, &r->until_ns);
-		/* We do not know yet how a wait ends that has only just begun. */
+		/* A wait that has only just begun may end soon, so it does not count. */
 		if (r->until_ns == now_ns(w) && now_ns(w) - r->stood_ns <= STILL_MOVES_NS)
 			r->stood_ns = 0;
 	}
@@ -530,7 +534,7 @@ static void show(const struct watch *w, const json_t *doc)
 	if (!w->observer->on_incident)
 		return;
 	truth = cw_or_exit(cluster_truth(living(w)));
-	/* The time of the report is now. The document may be older if its leader was held up. */
+	/* The report is from now. Its document may be older if the leader was held up. */
 	(void)json_object_set_new(
 		truth, "wall_s",
 		json_real((double)(NETWORK_WALL_NS + w->net->now_ns) / (double)CW_NS_PER_S));
@@ -568,7 +572,7 @@ static void note_notices(struct watch *w)
 }
 
 /*
- * True if an earlier post-mortem says the same. Each leader that kept it has one, and equal ones
+ * True if an earlier post-mortem has the same content. Several leaders may store it, and equal ones
  * count once.
  */
 static bool is_said(const struct network *net, unsigned nth)
@@ -604,8 +608,8 @@ static void note_postmortems(struct watch *w)
 }
 
 /*
- * Notes whether the waiting ranks went on after the page. Calls that differ are wrong data even if
- * the job goes on. Ranks that have ended or were restarted did not go on.
+ * Records whether the waiting ranks went on after the page. Calls that differ cause wrong data even
+ * if the job goes on. Ranks that have ended or were restarted did not go on.
  */
 static void note_went_on(const struct watch *w, const struct waiters *waiters)
 {
@@ -662,8 +666,8 @@ static void note_healthy_wait(struct watch *w)
 }
 
 /*
- * Notes the beginning and the end of a long wait. A wait is long from its sixtieth second until no
- * rank waits for so long.
+ * Records the beginning and the end of a long wait. It begins when a wait has lasted for
+ * LONG_WAIT_NS, and ends when no rank waits for that long.
  */
 static void note_long_wait(struct watch *w)
 {
@@ -701,7 +705,7 @@ struct led {
 	struct cw_job *job;
 };
 
-/* Takes the job that is alive. In an earlier attempt no rank is alive. */
+/* Takes the current attempt of the job. In an earlier attempt no rank is alive. */
 static void on_job(const struct cw_job_digests *digests, const struct cw_job *job, void *user)
 {
 	*(struct led *)user = (struct led){ digests, (struct cw_job *)job };
@@ -734,7 +738,10 @@ static int add_window(struct cw_snapshot *snap, const struct cw_msg_window *wind
 				      window->lost, snap->now_ns);
 }
 
-/* Adds the windows of all communicators, as a reader of the job's record would have them. */
+/*
+ * Adds the windows of all communicators to the snapshot, like those that a reader of flight records
+ * gets.
+ */
 static int add_windows(struct watch *w, struct cw_snapshot *snap)
 {
 	struct cw_msg_window_request q = { .max_ops = CW_MSG_MAX_WINDOW_OPS };
@@ -800,8 +807,8 @@ static void fast_forward(struct watch *w)
 }
 
 /*
- * Skips a part of a long wait that will go on. Meanwhile the cluster runs, but no node reports. The
- * next reports show a wait that is older by that part.
+ * Skips a part of a long wait that will go on. Meanwhile the cluster runs, but no node reports. In
+ * the next reports the wait is older by the skipped part.
  */
 static int fast_forward_wait(struct watch *w)
 {
@@ -919,7 +926,7 @@ static int begin(struct watch *w)
 	if (r < 0)
 		return r;
 	config.n_nodes = cluster_n_nodes(w->attempts[0]);
-	/* As in the daemon, the time for objections is part of the time for a proof. */
+	/* The time for objections is part of the time for a proof, as in the daemon. */
 	if (config.n_nodes > 1)
 		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	w->nodes = cw_or_exit(calloc(config.n_nodes, sizeof(*w->nodes)));

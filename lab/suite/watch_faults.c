@@ -143,7 +143,7 @@ static bool begin(struct watch_faults *w, struct cluster *c, uint32_t i)
 	leader = network_leader(w->net);
 	if (leader >= 0)
 		w->of[i].leader = (unsigned)leader;
-	else if (cluster_is_over(c)) /* a job that has ended has no leader */
+	else if (cluster_is_over(c)) /* an ended job has no leader, so the fault is over */
 		w->of[i].is_over = true;
 	else
 		return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We keep the text as lines. We find a block (repeat, define) by its end. Then we pass its lines to
- * the caller once for each value or use, with the current variables replaced. Blocks nest, so this
- * recurses, up to a limit. The caller gets only lines that are not part of the repetition syntax.
+ * We keep the text as lines. A block (repeat, define) ends at its closing word. We pass the block's
+ * lines to the caller once for each value or use, with the current variables replaced. Blocks nest,
+ * so the code is recursive, up to a limit. The caller gets no lines of the repetition syntax
+ * itself.
  */
 #include "lab/suite/scenario/lexer.h"
 

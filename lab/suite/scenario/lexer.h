@@ -23,8 +23,8 @@ struct lexer_line {
 typedef int (*lexer_fn)(void *user, const struct lexer_line *words);
 
 /*
- * Calls fn for each line that is not empty, at most max_lines times. 0; -EINVAL with "file:line: …"
- * in err; -E2BIG; or what fn returned.
+ * Calls fn for each line that is not empty, at most max_lines times. Returns 0; -EINVAL with
+ * "file:line: …" in err; -E2BIG; or the result of fn.
  */
 int lexer_read(const char *text, size_t len, const char *file, uint64_t max_lines, lexer_fn fn,
 	       void *user, struct cw_err *err);

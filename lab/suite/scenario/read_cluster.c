@@ -5,18 +5,21 @@
 #include "lab/suite/scenario/reader.h"
 
 #define MAX_EVERY 1000u
-/* The largest drift in ppm. A quartz clock without NTP is off by less than a hundredth of this. */
+/*
+ * The largest drift in ppm. The drift of a quartz clock without NTP is less than a hundredth of
+ * this.
+ */
 #define MAX_DRIFT_PPM 10000u
 #define MAX_AHEAD_NS (INT64_C(366) * 86400 * 1000000000)
 /*
- * The most that a clock may be behind. Scenarios begin 1,000 s after the machines, and no clock may
- * be before its own beginning.
+ * The largest time that a clock may be behind. Scenarios begin 1,000 s after the machines, and a
+ * clock must not show a time before its start.
  */
 #define MAX_BEHIND_NS (INT64_C(900) * 1000000000)
 
 /*
- * Returns the index of the next word in a table. If the word is not in it, returns -1 and does not
- * take the word.
+ * Takes the next word if the table contains it, and returns its index. Otherwise takes nothing and
+ * returns -1.
  */
 static int read_one_of(struct reader *r, const char *const *names, unsigned n)
 {

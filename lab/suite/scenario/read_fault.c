@@ -194,7 +194,7 @@ static bool is_set_next(const struct reader *r)
 	       !strcmp(w, "even") || !strcmp(w, "every") || !strcmp(w, "not");
 }
 
-/* Adds an answer to v, which has SUITE_MAX_ANSWERS places. */
+/* Reads an answer into v, an array of SUITE_MAX_ANSWERS. */
 static int read_answer(struct reader *r, uint32_t incident, struct suite_answer *v, uint32_t *n)
 {
 	struct suite_answer *a = &v[*n];

@@ -7,7 +7,7 @@
 #include "common/or_exit/or_exit.h"
 #include "lab/suite/scenario/reader.h"
 
-/* A larger count is not a realistic device op any more. */
+/* No real device op has a larger count. */
 #define MAX_COUNT (UINT64_C(1) << 40)
 #define MAX_STREAM 7u
 
@@ -223,7 +223,7 @@ int read_host_kind(const char *w)
 	return -1;
 }
 
-/* Checks a statement inside a graph. A graph has one stream, which its launch names. */
+/* Checks a statement inside a graph. The launch of the graph names its only stream. */
 static int check_in_graph(struct reader *r, const struct suite_insn *graph, struct suite_insn *insn)
 {
 	bool is_call = insn->kind == SUITE_CALL && cw_op_is_collective(insn->call.kind);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads properties of ranks: the library, its variables, and the size of a comm that they were
- * told.
+ * Reads properties of ranks: NCCL's version, its variables, and the size that ranks pass for a
+ * comm.
  */
 #include <errno.h>
 #include <stdio.h>

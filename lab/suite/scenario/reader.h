@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reading of scenarios, line by line and word by word. read.c takes the lines, and each
- * read_*.c reads one sort of line. Not thread-safe.
+ * Reads scenarios, line by line and word by word. read.c takes the lines, and each read_*.c reads
+ * one sort of line. Not thread-safe.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ int read_fail(const struct reader *r, const char *what, const char *word);
 
 /* Returns the next word, or NULL at the end of the line. */
 const char *read_word(struct reader *r);
-/* Takes the next word if it is `word`. False if it is another word. */
+/* Takes the next word if it is `word`. Otherwise takes nothing and returns false. */
 bool read_is(struct reader *r, const char *word);
 /* Fails if words are left on the line. */
 int read_end(struct reader *r);
@@ -45,7 +45,7 @@ int read_insn(struct reader *r);
 void read_free_program(struct suite_program *p);
 
 /*
- * Returns a new fault of the scenario, which counts from read_fault_end() on. NULL = there are too
+ * Returns a new fault of the scenario. It becomes valid with read_fault_end(). NULL = there are too
  * many faults.
  */
 struct suite_fault *read_new_fault(struct reader *r);
@@ -54,10 +54,7 @@ int read_fault_time(struct reader *r, struct suite_fault *f);
 /* Reads: [for TIME], and the end of the line. */
 int read_fault_end(struct reader *r, struct suite_fault *f);
 
-/*
- * Read lines that begin with "node", "leader" and so on, from their second word on
- * (read_cluster.c).
- */
+/* Read lines "node …", "leader …" and so on, from their second word on (read_cluster.c). */
 int read_node_fault(struct reader *r);
 int read_leader_fault(struct reader *r);
 int read_alerts_fault(struct reader *r);
@@ -80,9 +77,9 @@ int read_told(struct reader *r);
 int read_starts(struct reader *r);
 
 /*
- * Reads: [in lock|gil|queue|socket|tty|sync|storage still|storage moving]. This is what an idle
- * host sleeps in, an enum cw_host_wait. The default is a queue, or moving storage for `io`.
- * *ret_moves: bytes move, which counts as work.
+ * Reads: [in lock|gil|queue|socket|tty|sync|storage still|storage moving]. This is the object that
+ * an idle host sleeps on, an enum cw_host_wait. The default is a queue, or moving storage for `io`.
+ * *ret_moves: true if bytes move, which counts as work.
  */
 int read_wait(struct reader *r, bool is_io, uint32_t *ret_wait, bool *ret_moves);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A labelled scenario: a job, what its ranks do, what goes wrong, and the expected answers.
- * docs/lab/suite.md describes the text from which we read it.
+ * A labelled scenario: a job, the programs of its ranks, the faults, and the expected answers.
+ * docs/lab/suite.md describes the text form.
  *
- * Plain data with fixed limits, so that a hostile file can cost no more than the limits say. We
- * keep sets of ranks as written, not resolved, so that cw_suite_scenario_scale() can scale a job.
+ * Scenarios are plain data with fixed limits, which also bound the cost of a hostile file. We keep
+ * sets of ranks as written and do not resolve them. So cw_suite_scenario_scale() can scale a job.
  */
 #pragma once
 
@@ -35,7 +35,7 @@
 /* The rule by which a member's part of a collective ends. */
 enum suite_completion {
 	SUITE_BARRIER = 0, /* all parts end together, once all members have come */
-	SUITE_NCCL,        /* as in NCCL's device code; see lab/vjob/cluster_flow.c */
+	SUITE_NCCL,        /* parts end as in NCCL's device code; see lab/vjob/cluster_flow.c */
 };
 
 enum suite_layout {
@@ -54,22 +54,26 @@ struct suite_range {
 
 struct suite_set {
 	bool is_negated;
-	uint32_t step, phase; /* only ranks with rank % step == phase; step 0 = all */
+	uint32_t step, phase; /* the set has only ranks with rank % step == phase; step 0 = all */
 	uint32_t n;           /* 0 = all ranks */
 	struct suite_range ranges[SUITE_MAX_RANGES];
 };
 
 enum suite_made { SUITE_AT_START = 0, SUITE_BY_INIT, SUITE_BY_SPLIT };
 
-/* One comm over a set of ranks, or the comms that divide all ranks into parts of equal size. */
+/*
+ * A family of comms: one comm over a set of ranks, or the comms that divide all ranks into parts of
+ * equal size.
+ */
 struct suite_family {
 	char name[SUITE_NAME];
 	bool is_partition;
 	struct suite_set set; /* ranks of a comm that is not part of a partition */
 	uint32_t size,
-		stride; /* of a partition; size 0 = as many ranks as there are (n_ranks / stride) */
+		stride; /* of a partition; size 0 = as large as possible (n_ranks / stride) */
 	enum suite_made made;
-	bool is_lazy; /* the first call that needs connections makes them, and waits */
+	/* the first call that needs connections makes them, and waits for the peers */
+	bool is_lazy;
 };
 
 enum suite_peer {
@@ -103,10 +107,10 @@ enum suite_insn_kind {
 	SUITE_SLEEP,   /* the host sleeps and shows no sign of work */
 	SUITE_COMPUTE, /* a kernel on a stream */
 	SUITE_SYNC,    /* the host spins until its device, or one of its streams, is idle */
-	SUITE_WAIT,    /* like SUITE_SYNC, but the host sleeps */
-	SUITE_LOOP,    /* n times; 0 = for ever */
+	SUITE_WAIT,    /* the host sleeps until its device, or one of its streams, is idle */
+	SUITE_LOOP,    /* a block that repeats n times; 0 = endlessly */
 	SUITE_EVERY,   /* a block for each n-th iteration of the innermost loop */
-	SUITE_ONLY,    /* a block for only these ranks */
+	SUITE_ONLY,    /* a block that only some ranks execute */
 	SUITE_GROUP,
 	SUITE_GRAPH, /* a CUDA graph of the block's contents, launched on stream n */
 	SUITE_END,   /* end of the block that began at `other` */
@@ -152,42 +156,46 @@ enum suite_action {
 	SUITE_SLOW,   /* each call comes later by a fixed time */
 	SUITE_STUCK,  /* a kernel that never ends, on the call's stream */
 	SUITE_WEDGE,  /* the collective does not complete, though all members have come */
-	SUITE_BLIND,  /* there are no data of the rank */
+	SUITE_BLIND,  /* daemons have no data of the rank */
 	SUITE_FAILS,  /* the call returns an error; field: enum suite_failed, value: exit code */
-	SUITE_ERRORS, /* its comm has an asynchronous error from that time on */
+	SUITE_ERRORS, /* the comm has an asynchronous error from that time on */
 	SUITE_NODE_LOST,
 	SUITE_NODE_SILENT,
 	SUITE_NODE_GOODBYE,
 	SUITE_NODE_KILLED,     /* its daemon is killed, and starts again afterwards */
 	SUITE_NODE_SUSPENDED,  /* the machine is suspended with all its processes, then goes on */
-	SUITE_DAEMONS_RESTART, /* all daemons, and so the leader: they lose their memory */
-	SUITE_DAEMONS_STOP,    /* all daemons stand still, then go on with their old knowledge */
-	SUITE_CLOCK,           /* the wall clock is set; value: ns, as int64_t */
-	SUITE_CANCEL,          /* the job gets SIGTERM */
-	SUITE_RESTART,         /* the job gets SIGTERM and is started again */
+	SUITE_DAEMONS_RESTART, /* all daemons restart, leaders included, and lose their memory */
+	/* all daemons stop for a while, then go on with their old knowledge */
+	SUITE_DAEMONS_STOP,
+	SUITE_CLOCK,   /* the wall clock is set; value: ns, as int64_t */
+	SUITE_CANCEL,  /* the job gets SIGTERM */
+	SUITE_RESTART, /* the job gets SIGTERM and is started again */
 	/* Faults between daemons, which do not affect ranks. */
-	SUITE_NODE_CUT,     /* connections between these nodes and those in `others` break */
-	SUITE_NODE_STALLED, /* these connections carry nothing; old messages arrive afterwards */
-	SUITE_LEADER,       /* strikes the node that then leads the job; value: enum suite_leader */
-	SUITE_DIGESTS,      /* strikes each value-th digest in transit; field: enum suite_digests */
-	SUITE_ALERTS,       /* strikes alerts on their way to users; value: enum suite_alerts */
-	SUITE_RELOAD,       /* daemons read their configuration again */
-	SUITE_CROWD,        /* another user starts `value` jobs on all nodes */
+	/* connections between the nodes of the fault and those in `others` break */
+	SUITE_NODE_CUT,
+	/* connections between these nodes carry nothing; old messages arrive afterwards */
+	SUITE_NODE_STALLED,
+	/* strikes the node that leads the job at that time; value: enum suite_leader */
+	SUITE_LEADER,
+	SUITE_DIGESTS, /* strikes each value-th digest in transit; field: enum suite_digests */
+	SUITE_ALERTS,  /* strikes alerts on their way to users; value: enum suite_alerts */
+	SUITE_RELOAD,  /* daemons read their configuration again */
+	SUITE_CROWD,   /* another user starts `value` jobs on all nodes */
 	SUITE_ACTION__MAX,
 };
 
 /* The faults of the node that leads. */
 enum suite_leader {
 	SUITE_LEADER_KILLED, /* its daemon is killed, and starts again afterwards */
-	SUITE_LEADER_SILENT, /* its daemon is stopped, and goes on afterwards */
+	SUITE_LEADER_SILENT, /* its daemon stops for a while, and then goes on */
 	SUITE_LEADER_CUT,
 	SUITE_LEADER_STALLED,
-	SUITE_LEADER_ANEW, /* it forgets the jobs that it leads, but its daemon runs on */
+	SUITE_LEADER_ANEW, /* its daemon forgets the jobs that it leads, but runs on */
 	SUITE_LEADER__MAX,
 };
 
 enum suite_digests {
-	SUITE_DIGESTS_LATE, /* they arrive late by late_ns, so later ones overtake them */
+	SUITE_DIGESTS_LATE, /* digests arrive late by late_ns, so later ones overtake them */
 	SUITE_DIGESTS_LOST,
 	SUITE_DIGESTS_TWICE,
 	SUITE_DIGESTS__MAX,
@@ -213,24 +221,25 @@ enum suite_field {
 enum suite_failed {
 	SUITE_FAILED_GOES_ON,
 	SUITE_FAILED_EXITS,
-	SUITE_FAILED_STANDS, /* it blocks for ever afterwards */
+	SUITE_FAILED_STANDS, /* the host blocks endlessly afterwards */
 };
 
-/* The most jobs of a crowd. A leader has places for no more than a third of them. */
+/* Limit on the jobs of a crowd. A leader has places for no more than a third of them. */
 #define SUITE_MAX_CROWD 4096u
 
 struct suite_fault {
 	struct suite_set set; /* ranks; nodes for SUITE_NODE_* */
 	int64_t at_ns;
-	uint32_t family; /* the comm whose first call from at_ns on is struck; SUITE_NONE = any */
+	/* the fault strikes the first call on this comm from at_ns on; SUITE_NONE = any comm */
+	uint32_t family;
 	uint8_t op_kind; /* kind of that call; CW_OP_NONE = any */
 	uint8_t action;  /* enum suite_action */
 	uint8_t field;   /* enum suite_field */
 	uint8_t wait;    /* for SUITE_BLOCK: enum cw_host_wait */
-	int64_t for_ns;  /* its duration, or SUITE_FOREVER */
+	int64_t for_ns;  /* duration of the fault, or SUITE_FOREVER */
 	uint64_t value;  /* value of the field, exit code, or signal */
-	int64_t late_ns; /* for SUITE_DIGESTS_LATE */
-	/* For SUITE_NODE_CUT and SUITE_NODE_STALLED: the nodes at the other end. */
+	int64_t late_ns; /* delay of digests, for SUITE_DIGESTS_LATE */
+	/* The nodes at the other end of the faults SUITE_NODE_CUT and SUITE_NODE_STALLED. */
 	struct suite_set others;
 };
 
@@ -246,7 +255,7 @@ static inline bool suite_fault_is_between_daemons(const struct suite_fault *f)
  */
 struct suite_machine {
 	struct suite_set set; /* nodes */
-	bool is_newer;        /* its daemon has a later version */
+	bool is_newer;        /* the node's daemon has a later version */
 	bool has_ahead, has_drift;
 	int64_t ahead_ns;  /* how far its clocks are ahead */
 	int32_t drift_ppm; /* how much faster its clocks run */
@@ -254,11 +263,12 @@ struct suite_machine {
 
 /* A property that ranks start with. If several lines name a rank, the last one counts. */
 enum suite_trait_kind {
-	SUITE_VERSION,     /* version of NCCL, as NCCL encodes it */
-	SUITE_ENVIRONMENT, /* number for the NCCL_* variables; SUITE_OWN = unlike any other */
-	SUITE_SIZE,        /* the number of members of a comm that the ranks were told */
-	SUITE_STARTS,      /* they start at most this many ns after the others */
-	SUITE_STARTS_AT,   /* they start exactly this many ns after the others */
+	SUITE_VERSION, /* version of NCCL, as NCCL encodes it */
+	/* number that stands for the NCCL_* variables; SUITE_OWN = unlike any other rank's */
+	SUITE_ENVIRONMENT,
+	SUITE_SIZE,      /* number of members that the ranks pass to NCCL for a comm */
+	SUITE_STARTS,    /* the ranks start at most this many ns after the others */
+	SUITE_STARTS_AT, /* the ranks start exactly this many ns after the others */
 };
 #define SUITE_OWN UINT64_MAX
 
@@ -288,7 +298,7 @@ struct suite_watchdog {
 	int64_t after_ns;
 };
 
-/* The launcher that started the ranks. After a rank has failed, it ends the others. */
+/* The launcher that started the ranks. If a rank fails, the launcher ends the others. */
 struct suite_launcher {
 	bool is_there;
 	int64_t grace_ns; /* time from SIGTERM to SIGKILL */
@@ -302,41 +312,39 @@ struct suite_scenario {
 	unsigned line;
 	uint32_t layout; /* enum suite_layout */
 	uint32_t n_ranks, per_node;
-	uint32_t per_process;    /* ranks of a process, one for each device that it drives */
-	uint32_t policy;         /* enum cw_policy */
-	bool has_no_progress;    /* no progress words */
-	bool is_recorded;        /* the agents' own code records it, if the pipeline uses digests */
-	bool is_usual_wait;      /* its wait is like those of healthy jobs; only counted */
-	bool is_whole;           /* we watch it to its end and ignore the reports */
-	bool is_fast_forwarding; /* we show parts of healthy stretches and skip the rest */
-	bool is_fast_forwarding_waits; /* we skip most of a wait in which nothing changes */
+	uint32_t per_process; /* ranks of a process, one for each device that it drives */
+	uint32_t policy;      /* enum cw_policy */
+	bool has_no_progress; /* devices write no progress words */
+	/* the agents' own code writes flight records, if the pipeline uses digests */
+	bool is_recorded;
+	bool is_usual_wait;      /* the wait looks like that of a healthy job; we only count it */
+	bool is_whole;           /* we watch the scenario to its end and ignore the reports */
+	bool is_fast_forwarding; /* daemons see parts of healthy stretches, and we skip the rest */
+	bool is_fast_forwarding_waits; /* we also skip most of a wait in which nothing changes */
 	uint8_t completion;            /* enum suite_completion */
-	int64_t run_ns;                /* for how long we watch it */
+	int64_t run_ns;                /* time that we watch the scenario */
 	uint32_t seed;                 /* seed of the instants at which ranks are sampled */
 	uint32_t n_families, n_programs, n_faults, n_answers, n_traits;
-	bool is_alone; /* we watch beyond the first alert: there must be no other */
+	bool is_alone; /* we watch beyond the first alert, because there must be no other */
 	uint32_t n_machines;
 	struct suite_trait traits[SUITE_MAX_TRAITS];
 	struct suite_machine machines[SUITE_MAX_MACHINES];
 	struct suite_family families[SUITE_MAX_FAMILIES];
 	struct suite_program programs[SUITE_MAX_PROGRAMS];
 	struct suite_fault faults[SUITE_MAX_FAULTS];
-	/* The first of each incident is the expected one; n_answers = 0: silence. */
+	/* The first answer of each incident is the expected one. n_answers = 0: silence. */
 	struct suite_answer answers[SUITE_MAX_ANSWERS];
-	bool nobody_is_slow; /* we expect silence, and no rank that comes late at the end */
-	bool may_be_silent;  /* silence is right, too: "expect silence or …" */
-	bool has_no_notices; /* like notices = false */
-	/* Memberships that a leader evaluates at once; 0 = the default. */
+	bool nobody_is_slow; /* we expect silence, and at the end no rank that comes late */
+	bool may_be_silent;  /* silence is also right: "expect silence or …" */
+	bool has_no_notices; /* the daemons have the setting notices = false */
+	/* Number of memberships that a leader evaluates in one step; 0 = the default. */
 	uint32_t iteration_members;
 	int64_t job_timeout_ns; /* time-out of the job's own watchdog; 0 = it has none */
-	/*
-	 * The answers for the post-mortem. Any one of them is right; 0 answers = any post-mortem is
-	 * right.
-	 */
+	/* The right answers for the post-mortem. 0 answers = any post-mortem is right. */
 	uint32_t n_postmortems;
 	struct suite_answer postmortems[SUITE_MAX_ANSWERS];
 	bool has_no_postmortem; /* there must be no post-mortem */
-	/* How jobs end by themselves. All 0 = they do not. */
+	/* The ways in which the job ends by itself. All 0 = it does not. */
 	uint32_t n_watchdogs;
 	struct suite_watchdog watchdogs[SUITE_MAX_WATCHDOGS];
 	struct suite_launcher launcher;
@@ -355,7 +363,7 @@ static inline uint32_t suite_n_incidents(const struct suite_scenario *s)
 	return s->n_answers ? s->answers[s->n_answers - 1].incident + 1u : 0;
 }
 
-/* True if a rank by itself keeps others waiting for ever: it is alive, and does not come. */
+/* True if a living rank never reaches the call in which other ranks wait. */
 static inline bool suite_is_hanging_wait(const struct suite_scenario *s)
 {
 	const struct suite_answer *a = s->n_answers       ? s->answers
@@ -380,27 +388,27 @@ static inline bool suite_is_control(const struct suite_scenario *s)
 }
 
 /*
- * Receives one scenario, which is owned by the reader and valid during the call. A negative result
+ * Receives one scenario. The reader owns it, and it is valid during the call. A negative result
  * stops the reading.
  */
 typedef int (*suite_scenario_fn)(void *user, const struct suite_scenario *s);
 
 /*
- * Reads scenarios from `text`, which need not end in NUL, and passes each to fn, repeats expanded.
- * Reads at most max_lines lines, counted after expansion. 0; -EINVAL with "file:line: what is
- * wrong" in err; -E2BIG past a limit; or what fn returned.
+ * Reads scenarios from `text`, which need not end in NUL. Expands repeats and passes each scenario
+ * to fn. Reads at most max_lines lines, counted after expansion. Returns 0; -EINVAL with
+ * "file:line: what is wrong" in err; -E2BIG beyond a limit; or the result of fn.
  */
 int cw_suite_read_text(const char *text, size_t len, const char *file, uint64_t max_lines,
 		       suite_scenario_fn fn, void *user, struct cw_err *err);
 
-/* Like cw_suite_read_text(), but for a file, or for all *.scn of a directory, in order of name. */
+/* Reads a file, or all *.scn of a directory in order of name, like cw_suite_read_text(). */
 int cw_suite_read_path(const char *path, suite_scenario_fn fn, void *user, struct cw_err *err);
 
 bool cw_suite_set_has(const struct suite_set *set, uint32_t rank);
 
 /*
- * Multiplies the whole job by k. If it would be too large, or ranks would have no program, returns
- * false and changes nothing.
+ * Multiplies the size of the whole job by k. Returns false and changes nothing if the job would be
+ * too large, or if ranks would have no program.
  */
 bool cw_suite_scenario_scale(struct suite_scenario *s, uint32_t k);
 
