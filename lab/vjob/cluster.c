@@ -140,9 +140,9 @@ int cluster_run(struct cluster *c, int64_t until_ns)
 /* ---- construction ---- */
 
 /*
- * Finds the rank's comm of a family, by its index in the family, and its place in it. False if the
- * rank is in no comm. Callers pass ranks in order. *filled is the number of ranks in a lone comm so
- * far.
+ * Finds the rank's comm in a family, and the rank's place in the comm. Returns false if the rank is
+ * in no comm. Call it for ranks in ascending order. *filled: number of ranks so far in a comm that
+ * is no part of a partition.
  */
 static bool place_of(const struct suite_family *f, uint32_t size, uint32_t rank, uint32_t *filled,
 		     uint32_t *ret_comm, uint32_t *ret_place)
@@ -250,8 +250,8 @@ static void make_ranks(struct cluster *c, const uint32_t *first)
 }
 
 /*
- * Makes the nodes. They sample their ranks at different instants, and ranks of one node up to 250
- * ms apart.
+ * Makes the nodes. Nodes sample their ranks at different instants, and a node samples its ranks up
+ * to 250 ms apart.
  */
 static void make_nodes(struct cluster *c)
 {
@@ -265,7 +265,8 @@ static void make_nodes(struct cluster *c)
 
 		(void)snprintf(node->name, sizeof(node->name), "node-%u", i);
 		/*
-		 * We do not use this number. But without this draw, all later draws would change.
+		 * We draw this number and do not use it. Without this draw, all later draws would
+		 * change.
 		 */
 		(void)cluster_random(c, 30);
 		for (uint32_t r = i * c->s->per_node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL calls of the host, and what the agent notes about each call. */
+/* NCCL calls of the host, and what the agent records about each call. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void count_p2p(struct member *m, struct cw_op *op)
 	}
 }
 
-/* Notes the number of the call. All ops of one launch of a graph have the same number. */
+/* Records the number of the call. All ops of one launch of a graph have the same number. */
 static void note_place(const struct rank *r, struct member *m)
 {
 	m->calls += !r->launch || m->launch != r->launch;
@@ -70,8 +70,8 @@ static int64_t later_ns(int64_t a, int64_t b)
 }
 
 /*
- * Returns the time of a call. A call right after another one (twice, swapped) still takes its host
- * some time.
+ * Returns the time of a call. A call right after another one (twice, swapped) is a little later,
+ * because the host needs time for it.
  */
 static int64_t call_time(const struct rank *r, bool is_grouped)
 {
@@ -80,7 +80,7 @@ static int64_t call_time(const struct rank *r, bool is_grouped)
 	return r->call_ns + (is_grouped ? 1 : CALL_NS);
 }
 
-/* Notes the op as the agent does, including its numbers. */
+/* Records the op as the agent does, including its numbers. */
 static struct cw_op *note_op(struct rank *r, struct member *m, const struct suite_call *call,
 			     int32_t peer, uint64_t group)
 {
@@ -124,7 +124,7 @@ static struct cw_op *note_op(struct rank *r, struct member *m, const struct suit
 	return op;
 }
 
-/* Notes that the calls of an item return. The history grows by one step. */
+/* Records that the calls of an item return. The history of collectives then grows by one step. */
 static void note_return(struct member *m, uint64_t first_op, uint32_t n)
 {
 	uint64_t sum = 0, before = m->returned;
@@ -217,7 +217,7 @@ static int32_t peer_of(const struct member *m, const struct suite_call *call)
 	return (int32_t)suite_peer(call, &slot);
 }
 
-/* Notes the ops of one call, and returns their number. */
+/* Records the ops of one call, and returns their number. */
 static uint32_t note_call(struct rank *r, struct member *m, const struct suite_call *call,
 			  uint64_t group)
 {
@@ -274,7 +274,7 @@ void call_fail(struct rank *r, const struct suite_call *call)
 	record_failed(r, NCCL_SYSTEM_ERROR);
 }
 
-/* Launches the ops of a group on one comm together, on the stream of the first one. */
+/* Launches those ops of a group that belong to one comm, on the stream of the first one. */
 static void make_comm_calls(struct rank *r, const struct suite_call *calls, uint32_t n,
 			    uint32_t family, uint64_t group)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checkpoints of a member's rolling hash. We keep them like agents, and report them like daemons.
+ * Checkpoints of a member's rolling hash. We make them as agents do, and report them as daemons do.
  */
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
@@ -16,6 +16,6 @@ void checkpoint_note(struct member *m, uint64_t before)
 
 void checkpoint_view(const struct member *m, struct cw_checkpoint ret[CW_SNAP_CHECKPOINTS])
 {
-	/* Entries that it does not fill stay empty. */
+	/* Entries without a checkpoint stay empty. */
 	(void)cw_checkpoints_newest(m->checkpoints, ret);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lazy connections. Since 2.22 NCCL connects for a collective at its first launch (src/group.cc,
- * ncclPrepareTasksAndCollPreconnectFunc() with NCCL_RUNTIME_CONNECT). For a send or receive it
+ * ncclPrepareTasksAndCollPreconnectFunc() with NCCL_RUNTIME_CONNECT). For a send or receive NCCL
  * always did so (ncclP2PPreconnectFunc(), ncclTransportP2pSetup() in src/transport.cc). The call
- * does not return before the other side has come, too. So a host that could have run ahead is stuck
- * in it.
+ * does not return before the peer has called, too. So a host that could have run ahead is stuck in
+ * this call.
  */
 #include "lab/vjob/cluster_state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices. Streams are queues, and the device reaches an op at the head of its stream. The op
- * completes when the necessary members have reached it, too. Here all members complete at once. In
+ * Devices. A stream is a queue, and the device reaches the op at its head. The op completes when
+ * the necessary members have reached it, too. In this file all members complete at once. In
  * cluster_flow.c they complete as the data move.
  */
 #include <stdlib.h>
@@ -67,9 +67,9 @@ static uint64_t size_of(const struct cw_op *op)
 }
 
 /*
- * Called when all members have come. If one has another kind or root, no member finishes. If one
- * has another size, only members that expect the least finish. If one has another dtype or
- * operator, the only effect is wrong data.
+ * Called when all members have come. If a member has another kind or root, no member finishes. If
+ * one has another size, only the members with the smallest size finish. Another dtype or operator
+ * only causes wrong data.
  */
 static void settle(struct comm *comm, struct slot *slot)
 {
@@ -124,8 +124,8 @@ static struct half **find_half(struct comm *comm, uint32_t me, uint32_t peer, ui
 }
 
 /*
- * Matches a send with a receive. If the receive expects more than the send has, it never finishes,
- * but the sender is done.
+ * Matches a send with a receive. If the receive expects more data than the send has, the receive
+ * never finishes, but the send does.
  */
 static void match(struct half *h, struct item *item, const struct cw_op *op)
 {
@@ -189,7 +189,7 @@ static void reach_ops(struct item *item)
 
 	m->in_flight = item;
 	m->moved_ns = now;
-	/* Mark all ops first, because an op of the group may complete another one. */
+	/* We mark all ops first, because an op of the group may complete another one. */
 	device_note_reached(item);
 	if (item->rank->c->s->completion == SUITE_NCCL) {
 		flow_begin(item);
@@ -208,8 +208,8 @@ static void reach_ops(struct item *item)
 }
 
 /*
- * True if the item is next on its comm. A comm's ops run in the order of their launches, on any
- * streams.
+ * True if the item is the next one of its comm. The ops of a comm run in the order of their
+ * launches, even on different streams.
  */
 static bool is_its_turn(const struct item *item)
 {

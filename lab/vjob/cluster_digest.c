@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reports of a node's daemon about its ranks, in the form of messages. Their times are ages
- * relative to the report, not instants.
+ * Makes the reports of a node's daemon about its ranks, in the form of messages. They contain ages
+ * relative to the report instead of times.
  */
 #include <string.h>
 

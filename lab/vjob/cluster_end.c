@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The natural ends of jobs. A rank's watchdog, like PyTorch's, aborts it if a call stays open for
- * too long. If a rank has failed, its node's launcher asks the node's other ranks to end. The
- * launchers of other nodes do the same later. After a grace period they kill the remaining ranks. A
- * handler of SIGTERM that saves runs only in the program, so a host inside of a call never gets to
- * it.
+ * Ends of jobs without a fault from outside. A rank's watchdog, like PyTorch's, aborts the rank if
+ * a call stays open for too long. If a rank has failed, its node's launcher asks the other ranks of
+ * the node to end. The launchers of other nodes do the same later. After a grace period they kill
+ * the remaining ranks. A SIGTERM handler that saves the model runs only between calls. So a host
+ * inside a call never runs it.
  */
 #include <signal.h>
 
@@ -88,7 +88,7 @@ void end_on_death(struct rank *r)
 	}
 }
 
-/* True if the rank gets to its handler of SIGTERM. */
+/* True if the rank runs its SIGTERM handler. */
 static bool runs_program(const struct rank *r)
 {
 	return r->host == HOST_READY || (r->host == HOST_BUSY && r->busy_by);

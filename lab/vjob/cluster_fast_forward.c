@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulates a week of a large job in seconds: we skip stretches without trouble. The state
+ * Skips stretches without trouble, so that a week of a large job takes seconds. The state
  * afterwards is that of a full run. Every time is later by the length of the stretch. The numbers
  * of each comm grow at its previous pace, equally for all members.
  *
@@ -11,7 +11,7 @@
 #include "lab/vjob/cluster_state.h"
 #include "model/signature.h"
 
-/* If all comms of a rank have been still for longer than this, it is not stepping. */
+/* A rank whose comms have all been idle for longer than this is not stepping. */
 #define STEPPING_NS (20 * S)
 #define NUMBERS_STEP (UINT64_C(8) << (3 * CW_CHECKPOINT_LEVELS))
 
@@ -154,7 +154,7 @@ static void fast_forward_slots(struct comm *comm, const struct fast_forward *l)
 		for (uint32_t m = 0; slot->op_indices && m < comm->nranks; m++)
 			further(&slot->op_indices[m], l);
 	}
-	/* If data flow, the devices' own numbers count, and these do not change. */
+	/* With SUITE_NCCL, other numbers decide, which do not change here. */
 	for (struct half *h = comm->halves; h; h = h->next) {
 		h->seq += l->by;
 		h->op_index += l->by;
@@ -191,7 +191,7 @@ void cluster_fast_forward(struct cluster *c, int64_t ns)
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		fast_forward_comm(c, &c->comms[i], ns);
 	/*
-	 * Move all events by the same amount, so that the heap keeps its order. Faults keep their
+	 * We move all events by the same amount, so the heap keeps its order. Faults keep their
 	 * times.
 	 */
 	for (size_t i = 0; i < c->n_heap; i++)

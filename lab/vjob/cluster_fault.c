@@ -23,7 +23,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 		c->fault_hit[fault] = true;
 		c->n_faults_hit++;
 	}
-	/* No rank waits because of a fault between daemons. */
+	/* A fault between daemons makes no rank wait, so its time does not count. */
 	if (suite_fault_is_between_daemons(&c->s->faults[fault]))
 		return;
 	if (!c->fault_ns)
@@ -31,7 +31,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 	c->last_fault_ns = c->now_ns;
 }
 
-/* True if the fault strikes the rank whatever it does. */
+/* True if the fault strikes the rank whatever the rank does. */
 static bool is_from_outside(const struct suite_fault *f)
 {
 	if (f->action == SUITE_ERRORS)
@@ -101,7 +101,7 @@ void fault_thaw(struct rank *r)
 		connect_step(r->connecting->comm);
 }
 
-/* Notes an asynchronous error, ncclRemoteError: a connection failed, or had too many retries. */
+/* Records the asynchronous error ncclRemoteError: a connection failed, or had too many retries. */
 static void note_async_error(struct rank *r, const struct suite_fault *f)
 {
 	for (uint32_t i = 0; i < r->c->s->n_families; i++) {
@@ -145,7 +145,7 @@ static void hit_rank(struct rank *r, const struct suite_fault *f)
 		freeze(r, CW_LIVE_TRACED, f->for_ns);
 		break;
 	case SUITE_FREEZE:
-		/* For a process in a frozen group, the kernel shows the usual state. */
+		/* The kernel shows a process in a frozen control group in its usual state. */
 		for (uint32_t i = 0; i < n; i++)
 			all[i].flags |= CW_RANKF_FROZEN;
 		freeze(r, CW_LIVE_ALIVE, f->for_ns);
@@ -180,8 +180,8 @@ void fault_daemon_anew(struct cluster *c, uint32_t node)
 }
 
 /*
- * Suspends the ranks of a node. Their state is not "stopped", and no daemon runs that could see
- * them stand still.
+ * Suspends the ranks of a node. Their state is not "stopped", and no daemon runs that could notice
+ * their standstill.
  */
 static void suspend_ranks(struct cluster *c, uint32_t node, int64_t for_ns)
 {
@@ -332,7 +332,7 @@ static enum fault_effect apply(struct rank *r, struct suite_call *call, const st
 	}
 }
 
-/* True if the fault's time has come, but some rank has not yet made the call that triggers it. */
+/* True if the fault is due, but some rank has not yet made the call that triggers it. */
 bool fault_is_due(const struct cluster *c, uint32_t fault)
 {
 	return !c->fault_hit[fault] && c->now_ns >= CLUSTER_ORIGIN_NS + c->s->faults[fault].at_ns;

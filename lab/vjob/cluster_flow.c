@@ -5,9 +5,9 @@
  *
  * A member's part ends when its own kernel ends, and no member notifies the others. The kernel
  * moves slices between its neighbours' buffers. It receives a slice when its predecessor has sent
- * it, and sends one when a slot of its successor is free: NCCL_STEPS slots per connection
+ * it. It sends a slice when a slot of its successor is free: NCCL_STEPS slots per connection
  * (src/include/device.h), waitPeer() in src/device/prims_simple.h. Slots stay occupied from one op
- * to the next, so a member that only sends may be several ops ahead of a missing one.
+ * to the next. So a member that only sends may be several ops ahead of a missing one.
  *
  *  - broadcast (src/device/broadcast.h): the root sends, each member passes on, the last one only
  *    receives; reduce (reduce.h) the same way in reverse to the root. One step per slice.
@@ -16,12 +16,12 @@
  *    slices of two steps each (src/include/collectives.h).
  *  - all_reduce along a tree (runTreeSplit() in all_reduce.h): up and down at the same time.
  *  - send, receive and NCCL's compositions of them, all_to_all, gather, scatter (sendrecv.h): each
- *    pair by itself, in order. A send is done when it got free slots, a receive when its data came.
+ *    pair by itself, in order. A send ends when it got free slots, a receive when its data came.
  *  - Some transports have no slots: a member stays until its peer has read its data
  *    (~Primitives() in prims_simple.h, NetRegMode and DirectRead).
  *
- * We draw the route of a comm's data, and hide it from the engine: the ring's order, the use of a
- * tree, the use of slots, the size of a slice.
+ * We draw four properties of a comm's route at random, and hide them from the engine: the ring's
+ * order, the use of a tree, the use of slots, and the size of a slice.
  *
  * Not simulated: several channels (each would repeat the same), LL and LL128 (the same order, other
  * slots), PAT, NVLS and CollNet.
@@ -33,12 +33,12 @@
 #include "model/signature.h"
 
 #define STEPS 8u /* NCCL_STEPS */
-/* The limit of slices per op. More would show nothing new and take proportionally longer. */
+/* Limit on the slices per op. More slices would show nothing new and take proportionally longer. */
 #define CHAIN_SLICES 24u
 #define RING_ROUNDS 3u
 #define NEVER UINT64_MAX
 
-/* The total steps sent and taken. Their difference is in the receiver's slots. */
+/* Total numbers of steps sent and taken. Their difference is in the receiver's slots. */
 struct edge {
 	uint64_t sent, taken;
 };
@@ -46,8 +46,8 @@ struct edge {
 struct flow {
 	uint32_t n;
 	uint32_t *order, *place; /* the ring: member by position, and position by member */
-	struct edge *ring;       /* by position: the edge to the next member */
-	struct edge *up, *down;  /* by position: the edges to and from its parent */
+	struct edge *ring;       /* by position: the edge to the next member of the ring */
+	struct edge *up, *down;  /* by position: the edges to and from the parent in the tree */
 	uint32_t slice_shift;    /* a slice has 1 << slice_shift bytes */
 	bool is_tree, has_no_slots;
 	uint32_t *queue; /* positions that may advance */
@@ -187,7 +187,7 @@ static bool has_root(const struct flow *f, const struct cw_op *op, uint32_t plac
 	return op->root >= 0 && (uint32_t)op->root < f->n && f->place[op->root] == place;
 }
 
-/* Returns the member's work on a slice of a chain. All slices are alike. */
+/* Returns the member's work on a slice of a chain (broadcast or reduce). All slices are alike. */
 static struct slice chain_slice(const struct flow *f, const struct cw_op *op, uint32_t place)
 {
 	if (op->kind == CW_OP_BROADCAST)
@@ -214,7 +214,7 @@ static bool may_take(const struct edge *e, uint32_t steps)
 	return e->taken + steps <= e->sent;
 }
 
-/* Moves as many slices as possible now, and then wakes the neighbours. */
+/* Moves as many of the member's slices as possible, and then wakes the neighbours. */
 static void ring_run(struct flow *f, struct member *m, const struct cw_op *op)
 {
 	uint32_t place = f->place[m->comm_rank];
@@ -364,7 +364,10 @@ static bool moves_along(const struct cw_op *op)
 	       !is_pairwise(op->kind);
 }
 
-/* Begins the item's next collective. They run one after the other, as in one kernel. */
+/*
+ * Begins the item's next collective. The collectives of an item run one after the other, as in one
+ * kernel.
+ */
 static void next_collective(struct member *m, const struct item *item, uint64_t from)
 {
 	m->flow_op = 0;
@@ -451,8 +454,8 @@ static void fill_slots(struct comm *comm, uint32_t me, uint32_t peer, uint64_t s
 }
 
 /*
- * Joins a send and a receive. If the receive expects more than the send has, it never finishes, but
- * the sender is done.
+ * Joins a send and a receive. If the receive expects more data than the send has, the receive never
+ * finishes, but the send does.
  */
 static void meet(struct half *send, struct item *receiver, uint64_t wanted)
 {
@@ -497,7 +500,7 @@ static void post_recv(struct item *item, uint32_t peer, uint64_t bytes)
 	uint64_t seq = ++m->pairs[peer].recvs;
 	struct half **found = find_half(comm, peer, m->comm_rank, seq, true), *h;
 
-	/* If the sender is gone, the data in the slots are still there. */
+	/* We take data from the slots even if their sender is gone. */
 	if (found && (!(*found)->item || !is_gone((*found)->item->rank))) {
 		h = *found;
 		*found = h->next;
@@ -587,7 +590,7 @@ void flow_begin(struct item *item)
 
 	if (!m->pairs)
 		m->pairs = cw_or_exit(calloc(m->comm->nranks, sizeof(*m->pairs)));
-	/* A wedged item always keeps one part that no member completes. */
+	/* A wedged item has one part more than members can complete. */
 	item->n_open = n_parts(item) + item->is_wedged;
 	next_collective(m, item, item->first_op);
 	draw_stop(item);

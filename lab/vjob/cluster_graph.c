@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA graphs. In each pass we collect the block's contents, and launch them together at its end,
- * as one call of the host. An agent counts and numbers the calls in a graph like direct calls. So a
- * replayed graph and a newly captured one look the same.
+ * CUDA graphs. In each pass through the program we collect the block's contents, and launch them
+ * together at its end, as one call of the host. An agent counts and numbers the calls in a graph
+ * like direct calls. So a replayed graph and a newly captured one look the same to it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts. They execute each rank's program, statement by statement. */
+/* Hosts, which execute each rank's program, statement by statement. */
 #include <errno.h>
 
 #include "lab/vjob/cluster_state.h"
 #include "model/facts.h"
 
 /*
- * The most statements at one instant. An infinite loop without durations must not stop the clock.
+ * Limit on the statements at one instant. An endless loop without durations must not stop the
+ * clock.
  */
 #define STATEMENTS_AT_ONCE 10000u
 
@@ -55,8 +56,8 @@ void host_die(struct rank *r, uint32_t liveness, uint32_t number)
 }
 
 /*
- * Ends a rank's program. Each rank of a process has a thread. The first one waits for the others,
- * and then returns.
+ * Ends a rank's program. Each rank of a process has a thread. The first thread waits for the
+ * others, and then the process ends.
  */
 static void end_program(struct rank *r)
 {

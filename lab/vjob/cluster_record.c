@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks whose calls go through the agent's own code into flight records. The daemon's code
- * (digest/) reads and samples them and makes digests. So no fact about a rank's ops comes from this
- * simulation. It only simulates NCCL and the device, and provides the facts about processes.
+ * (digest/) samples the records and makes digests. So no fact about a rank's ops comes from this
+ * simulation. This file simulates only NCCL and the device, and provides the facts about processes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,9 @@
 
 /* The sampling interval of the daemons. */
 #define SAMPLE_NS (250 * MS)
-/* The limit of ranks. Each has a record of some megabytes; only written pages take memory. */
+/*
+ * Limit on the ranks. Each has a record of some megabytes, of which only written pages take memory.
+ */
 #define MAX_RANKS 64u
 #define WALL_NS (INT64_C(1800000000) * S)
 
@@ -274,7 +276,7 @@ static void sample(struct rank *r)
 		return;
 	if (!r->ended_ns && !r->is_frozen)
 		recorder_beat(d->recorder, c->now_ns);
-	/* The record is readable, because only the agent writes it. */
+	/* This cannot fail, because only the agent writes the record. */
 	note_error(r->c, cw_sampler_sample(&d->sampler, d->reader, c->now_ns));
 	d->is_final = r->ended_ns != 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out how long the current state will last. Until then, each evaluation sees the same waits.
- * Every change already has an event in the heap, except for a rank that iterates in a loop. The end
- * of the loop is at least the minimal duration of its remaining iterations away.
+ * Every change already has an event in the heap. The exception is a rank that iterates in a loop.
+ * Its loop lasts at least for the minimal duration of its remaining iterations.
  */
 #include <stdlib.h>
 
 #include "common/or_exit/or_exit.h"
 #include "lab/vjob/cluster_state.h"
 
-/* A duration that we draw is a little below or above the one in the scenario. */
+/* The least duration that we may draw for a duration in the scenario. */
 #define AT_LEAST(ns) ((ns) - (ns) / 50)
 
 static void run_at_least(const struct rank *r, uint32_t *pc, uint32_t end, int64_t *host_ns);

@@ -8,7 +8,7 @@
 #define MS INT64_C(1000000)
 #define S INT64_C(1000000000)
 
-#define RING 256u /* ops kept per member; a power of two */
+#define RING 256u /* number of ops that we keep per member; a power of two */
 #define STREAMS 8u
 #define OPEN_MAX 40u  /* items on a rank's device before a launch blocks the host */
 #define GROUP_MAX 96u /* ops in a group */
@@ -24,7 +24,7 @@ struct rank;
 struct flow;
 struct record_digests;
 
-/* One launch on a stream: a kernel, or ops of one comm launched together. */
+/* One launch on a stream: a kernel, or ops of one comm that are launched together. */
 struct item {
 	struct item *next;
 	struct rank *rank;
@@ -32,7 +32,7 @@ struct item {
 	uint32_t stream;
 	uint64_t first_op; /* op_index of the first of n_ops consecutive ops */
 	uint32_t n_ops, n_open;
-	int64_t ns; /* duration after all members have come; SUITE_FOREVER */
+	int64_t ns; /* duration after all members have come; may be SUITE_FOREVER */
 	bool is_reached, is_wedged, is_done;
 };
 
@@ -44,7 +44,7 @@ struct slot {
 	uint64_t *op_indices; /* by comm rank */
 };
 
-/* A send or receive that its device has reached, but whose other half has not come. */
+/* A send or receive that the device has reached, and whose counterpart has not come. */
 struct half {
 	struct half *next;
 	uint32_t me, peer;
@@ -59,7 +59,8 @@ struct comm {
 	uint32_t family, nranks;
 	struct member *members; /* by comm rank */
 	struct slot slots[SLOTS];
-	struct half *halves;         /* only without SUITE_NCCL; with it, each member has its own */
+	/* only without SUITE_NCCL; with SUITE_NCCL, each pair has its own list */
+	struct half *halves;
 	struct flow *flow;           /* only with SUITE_NCCL; NULL = no data yet */
 	uint32_t inside[HOST_KINDS]; /* number of members in a call that waits for all */
 	int64_t jam_ns;              /* extra duration of calls; may be SUITE_FOREVER */
@@ -68,7 +69,7 @@ struct comm {
 
 struct peer_count {
 	uint64_t sends, recvs;
-	uint64_t send_hash, recv_hash; /* the agents' hashes */
+	uint64_t send_hash, recv_hash; /* hashes of the messages, as agents compute them */
 };
 
 /* A member's progress with another member. */
@@ -80,13 +81,16 @@ struct pair {
 struct view_member {
 	struct cw_snap_member m;
 	struct cw_op pending, last;
-	uint64_t done; /* number done so far, for the rhythm */
+	uint64_t done; /* number of completed ops so far, to compute their usual interval */
 	int64_t done_ns;
 	int64_t intervals[INTERVALS];
 	uint32_t n_intervals;
 };
 
-/* An op, and the index of its call on the comm: a graph's launch contains many ops. */
+/*
+ * An op, and the number of its call on the comm. Several ops may have one number, because a graph's
+ * launch contains many.
+ */
 struct noted {
 	struct cw_op op;
 	uint64_t call;
@@ -98,7 +102,7 @@ struct member {
 	uint32_t comm_rank;
 	uint32_t state; /* enum cw_comm_state */
 	uint64_t entered, returned, reached, completed, op_index;
-	uint64_t first_open; /* oldest op that has not completed */
+	uint64_t first_open; /* index of the oldest op that has not completed */
 	uint64_t hash;
 	struct cw_checkpoint checkpoints[CW_REC_CHECKPOINTS]; /* by cw_checkpoint_slot() */
 	uint64_t sends, recvs;
@@ -106,13 +110,19 @@ struct member {
 	int32_t async_error, last_result; /* ncclResult_t; 0 = none */
 	struct peer_count *peers;         /* by comm rank; NULL = no p2p yet */
 	struct noted *ring;               /* has RING entries; NULL = no op yet */
-	/* The agents' counters. A graph's launch counts as one call; `launch` is the last one. */
+	/*
+	 * The agent's counters. A graph's launch counts as one call. `launch` is the last launch of
+	 * a graph.
+	 */
 	uint64_t calls, launch;
 	struct item *in_flight;
 	/* With SUITE_NCCL: the current collective, and its progress. */
 	uint64_t flow_op; /* op_index; 0 = none */
 	uint64_t flow_at, flow_down_at, flow_stop;
-	/* The reached ops by comm rank, called directly or inside a collective; NULL = none. */
+	/*
+	 * The reached sends and receives by comm rank, called directly or as part of a collective;
+	 * NULL = none.
+	 */
 	struct pair *pairs;
 	int entry; /* index in its rank's flight record */
 	int64_t moved_ns;
@@ -121,10 +131,10 @@ struct member {
 
 enum host_state {
 	HOST_READY,   /* a wake-up is pending */
-	HOST_BUSY,    /* until a wake-up, which may never come */
-	HOST_SYNC,    /* until its device is idle */
-	HOST_LAUNCH,  /* in a call, until its device has room */
-	HOST_BARRIER, /* in a call, until all members have come */
+	HOST_BUSY,    /* busy or asleep until a wake-up, which may never come */
+	HOST_SYNC,    /* waits until its device is idle */
+	HOST_LAUNCH,  /* in a call; waits until its device has room */
+	HOST_BARRIER, /* in a call; waits until all members have come */
 	HOST_ENDED,
 };
 
@@ -133,7 +143,7 @@ struct frame {
 	uint64_t left, iteration; /* left 0 = endless */
 };
 
-/* A kernel, or a call, of the graph in construction. */
+/* A kernel or a call of the graph that we build. */
 struct graph_step {
 	int64_t kernel_ns, wedge_ns;
 	struct suite_call call;
@@ -163,20 +173,20 @@ struct rank {
 	uint32_t wait;       /* enum cw_host_wait while there is no activity */
 	int64_t active_ns;   /* time of the last activity */
 	bool is_frozen, missed_wake;
-	bool is_through;     /* its program has ended; the process ends with its last rank */
+	bool is_through;     /* the rank's program has ended; the process ends with its last rank */
 	int64_t thawed_ns;   /* end of the last freeze; 0 = never */
 	int64_t wait_end_ns; /* end of the last fault that makes it wait; 0 = none, or endless */
-	int64_t call_ns;     /* time of its last call; no two calls have the same time */
+	int64_t call_ns;     /* time of the rank's last call; no two calls have the same time */
 	uint64_t wake_id;    /* wake-ups with another id are void */
 	uint32_t liveness, flags, exit_code, term_signal;
 	int64_t started_ns; /* the rank is invisible before this time */
 	int64_t ended_ns;
-	int64_t hit_ns; /* when a fault last struck it; 0 = never */
+	int64_t hit_ns; /* time when a fault last struck the rank; 0 = never */
 	bool is_blind;
 	struct member **members; /* by family; NULL = none */
 	struct item *streams[STREAMS], *tails[STREAMS];
 	uint32_t n_items;
-	/* The calls of the group in construction, or the call that waits for room. */
+	/* The calls of the group that we build, or the call that waits for room. */
 	struct suite_call group[GROUP_MAX];
 	uint32_t n_group;
 	bool in_group, is_wedging;
@@ -184,20 +194,20 @@ struct rank {
 	uint32_t n_graph, n_graph_groups;
 	uint64_t launch, n_launches; /* launches of graphs; launch 0 = no launch now */
 	bool in_graph;
-	/* For HOST_LAUNCH: item that is not yet on a stream; NULL = a graph. */
+	/* Item that waits for a place on a stream, for HOST_LAUNCH; NULL = a graph. */
 	struct item *waiting;
-	/* Member that waits until its peers come; NULL = until there is room. */
+	/* The member that waits for its peers to come; NULL = the rank waits for room. */
 	struct member *connecting;
 	struct member *barrier_member;
 	uint32_t barrier_kind;
 	struct suite_call barrier_call;
-	struct suite_call held; /* for SUITE_SWAP */
+	struct suite_call held; /* call that will follow the next one, for SUITE_SWAP */
 	bool has_held, was_slowed;
 	const struct suite_fault *failing; /* fault that makes the call fail (FAULT_FAILS) */
 	int64_t slow_ns, slow_until_ns, wedge_ns;
-	uint32_t sync_stream; /* for HOST_SYNC; SUITE_NONE = all */
+	uint32_t sync_stream; /* stream that the host waits for, for HOST_SYNC; SUITE_NONE = all */
 	int64_t sample_phase_ns;
-	struct drawn *drawn; /* its flight record; NULL = not recorded */
+	struct drawn *drawn; /* the rank's flight record; NULL = not recorded */
 	struct view_rank view;
 };
 
@@ -210,7 +220,7 @@ enum event_kind {
 	EVENT_WATCHDOG, /* the rank's watchdog checks its calls */
 	EVENT_ASK,      /* the launcher asks the rank to end */
 	EVENT_DAEMONS_BACK,
-	EVENT_DAEMON_ANEW, /* for one node */
+	EVENT_DAEMON_ANEW, /* for the daemon of one node */
 	EVENT_READ,
 };
 
@@ -220,12 +230,12 @@ struct event {
 	enum event_kind kind;
 	struct rank *rank;
 	struct item *item;
-	uint64_t id; /* of a wake-up, a fault, or a signal */
+	uint64_t id; /* number of a wake-up, a fault, or a signal */
 };
 
 struct node {
 	char name[24];
-	/* The node sends no reports in this time; 0 = it reports. */
+	/* The time in which the node sends no reports; 0 = it reports. */
 	int64_t quiet_from_ns, quiet_until_ns;
 	enum cluster_daemon daemon; /* state in the quiet time */
 	int64_t since_ns;           /* time at which its daemon's memory begins */
@@ -242,7 +252,7 @@ struct cluster {
 	struct event *heap;
 	size_t n_heap, cap_heap;
 	uint64_t next_order;
-	bool *fault_done;                /* by rank × fault */
+	bool *fault_done;                /* per rank and fault: the fault has struck */
 	int64_t fault_ns, last_fault_ns; /* times at which any fault first and last struck */
 	uint32_t n_faults_hit;
 	bool fault_hit[SUITE_MAX_FAULTS];
@@ -251,7 +261,7 @@ struct cluster {
 	int64_t wall_offset_ns;
 	int64_t daemons_back_ns;        /* time until which daemons are stopped; 0 = they run */
 	int64_t daemons_since_ns;       /* time at which the daemons' memory begins */
-	bool are_daemons_new;           /* they will return with an empty memory */
+	bool are_daemons_new;           /* the daemons will return with an empty memory */
 	struct record_digests *digests; /* by node; NULL = there are no flight records */
 	int error;
 };
@@ -302,8 +312,7 @@ void call_block_host(struct rank *r, const struct suite_call *call);
 /* Makes a call fail: NCCL returns an error. It launches nothing, and the call has no number. */
 void call_fail(struct rank *r, const struct suite_call *call);
 /*
- * Like call_fail(), but for a call that waits for all members. The rank does not enter it, and gets
- * no comm.
+ * Makes a call fail that waits for all members. The rank does not enter the call, and gets no comm.
  */
 void call_refuse(struct rank *r, const struct suite_call *call);
 /* Continues a launch that has waited for room. */
@@ -313,7 +322,7 @@ void call_leave_barrier(struct rank *r);
 /* ---- lazy connections (cluster_connect.c) ---- */
 /*
  * connect_is_needed(): true if the item's call has to wait for its peers. connect_wait() blocks the
- * host until they come. Other members may have finished their calls.
+ * host until the peers come. Peers that have already finished their calls count as well.
  */
 bool connect_is_needed(const struct item *item);
 void connect_wait(struct rank *r, struct item *item);
@@ -338,10 +347,13 @@ void flow_free(struct flow *f);
 
 /* ---- graphs (cluster_graph.c) ---- */
 void graph_begin(struct rank *r);
-/* Add to the graph during its construction. */
+/* Add a step to the graph that we build. */
 void graph_add_calls(struct rank *r, const struct suite_call *calls, uint32_t n, bool is_group);
 void graph_add_kernel(struct rank *r, int64_t ns);
-/* Launches the whole graph at once. False if the device has no room; then try again. */
+/*
+ * Launches the whole graph at once. Returns false if the device has no room; the caller then tries
+ * again.
+ */
 bool graph_launch(struct rank *r, uint32_t stream);
 
 /* ---- properties that ranks start with (cluster_trait.c) ---- */
@@ -390,7 +402,8 @@ void record_end(struct cluster *c);
 /* Called when the comm becomes ready without a call of its own. */
 void record_ready(struct member *m);
 /*
- * Called in this order: a group begins; an op of it, or a lone op; all ops have entered; the call
+ * Called in this order: record_group() at the beginning of a group; record_op() for each op of the
+ * group, or for a lone op; record_launch() when all ops have entered; record_return() when the call
  * has returned.
  */
 void record_group(struct rank *r);
@@ -413,8 +426,8 @@ void record_device(struct member *m, uint64_t reached_op, uint64_t completed_op)
 void record_on_read(struct rank *r);
 void record_forget(struct rank *r);
 /*
- * Like cluster_digest_ranks() and cluster_windows(), but from records. They sample the node's ranks
- * first.
+ * Return the results of cluster_digest_ranks() and cluster_windows() from records. They sample the
+ * node's ranks first.
  */
 int record_digest_ranks(struct cluster *c, uint32_t node, struct cw_msg_rank **ret,
 			uint32_t *ret_n);

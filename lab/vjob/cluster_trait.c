@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The properties that ranks start with: the library, its variables, and their arguments for a comm.
+ * The properties that ranks start with: NCCL's version, its variables, and the size that they pass
+ * for a comm.
  */
 #include "lab/vjob/cluster_state.h"
 
 #define USUAL_VERSION 22809u
 #define USUAL_ENVIRONMENT 42u
 
-/* Returns the last line that applies to the rank; NULL = none. */
+/* Returns the property that the last matching line gives the rank; NULL = none. */
 static const struct suite_trait *find(const struct suite_scenario *s, uint32_t kind,
 				      uint32_t family, uint32_t rank)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The true state of the cluster, independent of all reports, so that we can check them.
+ * The true state of the cluster, independent of all reports. We check reports against it.
  * tests/suite/claims reads the fields.
  */
 #include <jansson.h>
@@ -8,8 +8,8 @@
 #include "lab/vjob/cluster_state.h"
 
 /*
- * We list this many calls per member, the last ones. These are more than were made since the
- * reported state.
+ * We list the last calls per member, up to this many. Fewer calls are made between the reported
+ * state and now.
  */
 #define OPS_KEPT 96u
 
@@ -127,7 +127,7 @@ static bool has_stuck_stream(const struct rank *r)
 	return false;
 }
 
-/* Returns when a debugger's hold, a stop or a fault's wait last ended; 0 = never. */
+/* Returns when a debugger, a stop or a fault's wait last released the rank; 0 = never. */
 static int64_t let_go_ns(const struct rank *r)
 {
 	return r->wait_end_ns <= r->c->now_ns && r->wait_end_ns > r->thawed_ns ? r->wait_end_ns
@@ -158,8 +158,8 @@ static json_t *rank_doc(const struct rank *r)
 }
 
 /*
- * Returns an op as an array, because the document is long. A failed call has no number, because
- * NCCL knows nothing of it.
+ * Returns an op as an array, which is shorter than an object. A failed call has no number, because
+ * NCCL did not count it.
  */
 static json_t *op_doc(const struct cluster *c, const struct cw_op *op)
 {

@@ -26,7 +26,7 @@ struct cw_op view_op(struct member *m, uint64_t op_index)
 	return op;
 }
 
-/* Returns when the daemon notices a movement: at its next sample, four times a second. */
+/* Returns when the daemon notices a movement. That is its next sample; it takes four per second. */
 static int64_t noticed_ns(const struct rank *r, int64_t ns)
 {
 	int64_t late = (ns - r->c->start_ns - r->sample_phase_ns) % SAMPLE_GRID_NS;
@@ -37,7 +37,9 @@ static int64_t noticed_ns(const struct rank *r, int64_t ns)
 	return ns < r->c->now_ns ? ns : r->c->now_ns;
 }
 
-/* Returns when the daemon saw an event. It sees earlier events at its start. */
+/*
+ * Returns when the daemon saw an event. For an event before the daemon's start, this is the start.
+ */
 static int64_t remembered_ns(const struct rank *r, int64_t ns)
 {
 	int64_t since_ns = r->c->nodes[r->node].since_ns;
@@ -161,8 +163,8 @@ static bool is_active(const struct rank *r)
 }
 
 /*
- * Samples the host's call. The record of a process has room for one such call, on any of its
- * devices.
+ * Samples the call that the host is in. A process's record has room for one such call, on any of
+ * its devices.
  */
 static void sample_host_call(struct rank *r, struct view_rank *v)
 {
@@ -297,8 +299,8 @@ static bool is_own(const struct rank *r)
 }
 
 /*
- * True if the rank ended in a shutdown, like the daemon's cw_death_is_shutdown(), over the
- * processes of one node.
+ * True if the rank ended in a shutdown. The rule is that of the daemon's cw_death_is_shutdown(),
+ * over the processes of one node.
  */
 bool view_is_shutdown(const struct cluster *c, const struct rank *r)
 {

@@ -19,7 +19,7 @@ uint32_t cw_suite_family_size(const struct suite_scenario *s, uint32_t family);
 /* Returns the number of comms in the family; 0 = the job cannot be divided like this. */
 uint32_t cw_suite_family_comms(const struct suite_scenario *s, uint32_t family);
 
-/* Finds the rank's position. False if the rank is in none of the family's comms. */
+/* Finds the rank's position. Returns false if none of the family's comms has the rank. */
 bool suite_comm_slot(const struct suite_scenario *s, uint32_t family, uint32_t rank,
 		     struct suite_comm_slot *ret);
 
