@@ -155,7 +155,7 @@ static void notice(void *user, const struct cw_incident_due *due, const json_t *
 		net->error = -ENOMEM;
 }
 
-/* Tells the other nodes that the alert was delivered. */
+/* Sends the other nodes the news that the alert was delivered. */
 static void announce_delivered(struct network_node *n, const struct cw_incident_due *due)
 {
 	struct cw_message msg = { .type = CW_MSG_INCIDENT_DELIVERED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader's effects in a network: messages go through the node's transport, bundles to its
- * store, alerts to the network's list.
+ * A leader's effects in the network of daemons. Messages go through the node's transport, bundles
+ * to its store, and alerts to the network's list.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame that is sent goes to the end of its destination's inbox, with its due time. A node's turn
- * takes the due frames that their link lets through. The other frames keep their places.
+ * A sent frame goes to the end of the inbox of its destination, with the time when it is due. In
+ * its part of a step, a node takes those due frames that the links let through. The other frames
+ * keep their places.
  */
 #include "lab/vnet/network.h"
 
@@ -18,7 +19,7 @@
 #include "proto/frame.h"
 
 #define START_NS (1000 * CW_NS_PER_S)
-/* Nodes publish at different moments of the second, as real ones do. */
+/* Nodes publish at different moments of the second, like real ones. */
 #define DIGEST_PHASE 7u
 
 struct network_frame {
@@ -145,8 +146,8 @@ static void carry(struct network *net, unsigned from, struct network_node *to, c
 
 	if ((d->late_every || d->lost_every || d->twice_every) && is_digest(frame, len)) {
 		/*
-		 * We count per pair of nodes. With a common counter, the faults might always hit
-		 * the same node.
+		 * We count digests per pair of nodes. With a common counter, the faults might
+		 * always strike the same node.
 		 */
 		unsigned n = ++net->n_digests[(size_t)from * net->config.n_nodes + to->index];
 
@@ -167,7 +168,7 @@ static int on_send(void *impl, unsigned peer, const uint8_t *frame, size_t len)
 	_cleanup_(freep) uint8_t *newer = NULL;
 	int r = 0;
 
-	/* A machine that is gone accepts all frames until its peers notice. */
+	/* Until its peers notice that a machine is lost, their kernels accept frames to it. */
 	if (*link_of(n->network, n->index, to->index) == NETWORK_CUT)
 		return -ENOTCONN;
 	if (n->is_newer)
@@ -193,7 +194,7 @@ static void drop_inbox(struct network_node *n)
 	}
 }
 
-/* Drops frames that the old connection had not delivered. */
+/* Drops frames of the old connection that have not arrived yet. */
 static void drop_frames_from(struct network_node *n, unsigned from)
 {
 	struct network_frame *f, *tmp;
@@ -253,7 +254,7 @@ void network_answer(struct network_node *n, const char *to, const struct cw_mess
 {
 	if (!strcmp(to, n->name))
 		observe_message(n, false, to, msg, NULL, 0);
-	/* If this fails, the requester's deadline expires. */
+	/* If this fails, the requester gets no answer until its deadline. */
 	(void)cw_transport_send(n->transport, to, msg);
 }
 
@@ -319,7 +320,10 @@ static void on_delivered(struct network_node *n, const char *from,
 		note_error(n->network, -ENOMEM);
 }
 
-/* Shows the observer the complete message, as for messages from other nodes. */
+/*
+ * Passes a node's message to itself to the observer, with all its fields, like messages from other
+ * nodes.
+ */
 static void observe_own(const struct network_node *n, struct cw_message *msg)
 {
 	const struct network_observer *o = n->network->observer;
@@ -461,7 +465,7 @@ static void end_daemon(struct network_node *n)
 	n->transport = cw_transport_free(n->transport);
 }
 
-/* Makes node a notice that its connection to b is gone. */
+/* Makes node a notice the loss of its connection to node b. */
 static void part(struct network *net, unsigned a, unsigned b, bool said_goodbye)
 {
 	struct network_node *n = &net->nodes[a];
@@ -478,7 +482,7 @@ static void meet(struct network *net, unsigned a, unsigned b)
 		cw_transport_peer_up(n->transport, peer_of_index(n, b), net->nodes[b].epoch);
 }
 
-/* Makes all other nodes notice that the connection to this node is gone. */
+/* Makes all other nodes notice the loss of their connections to this node. */
 static void part_all(struct network *net, unsigned node, bool said_goodbye)
 {
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
@@ -499,7 +503,7 @@ void network_kill(struct network *net, unsigned node, enum network_end how)
 		part_all(net, node, how == NETWORK_GOODBYE);
 }
 
-/* Makes the peers notice that the node's kernel does not answer any more. */
+/* Makes the peers notice that the kernel of the lost node does not answer any more. */
 static void note_loss(struct network *net, struct network_node *n)
 {
 	if (!n->lost_ns || net->now_ns - n->lost_ns < NETWORK_UNANSWERED_NS)
@@ -551,7 +555,7 @@ void network_go_on(struct network *net, unsigned node)
 		return;
 	observe_event(net, node, "continued");
 	n->life = NETWORK_RUNS;
-	/* The kernel of the node had buffered the beats of its peers. */
+	/* While the node was stopped, its kernel buffered the heartbeats of its peers. */
 	for (unsigned i = 0; i < net->config.n_nodes; i++)
 		if (i != node && is_connected(net, i, node) && net->nodes[i].life == NETWORK_RUNS &&
 		    *link_of(net, i, node) == NETWORK_JOINED)
@@ -712,7 +716,7 @@ static bool is_in_phase(const struct network *net, int64_t every_ns, unsigned ph
 	return ticks <= 1 || (net->ticks + phase) % ticks == 0;
 }
 
-/* Reports alerts whose delivery failed in the previous turn. */
+/* Reports the alerts of the previous step whose delivery failed. */
 static void post_undelivered(struct network_node *n)
 {
 	struct network *net = n->network;

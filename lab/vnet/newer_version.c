@@ -10,7 +10,10 @@
 
 #define N_FIELDS 4u
 
-/* protobuf-c writes the data as it is, so a text contains its length. It does not change them. */
+/*
+ * The unknown fields. protobuf-c writes their data unchanged, so the data of a text begin with its
+ * length. It never changes this array.
+ */
 static ProtobufCMessageUnknownField fields[N_FIELDS] = {
 	{ 1000, PROTOBUF_C_WIRE_TYPE_VARINT, 1, (uint8_t[]){ 7 } },
 	{ 1001, PROTOBUF_C_WIRE_TYPE_64BIT, 8, (uint8_t[8]){ 7 } },
