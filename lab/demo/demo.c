@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sequence of the demo. Daemons start and report that they are ready; the ranks start and
- * report their steps; the fault happens; an alert arrives. Each phase waits for an event, with a
- * deadline. No phase waits for a fixed time.
+ * The sequence of the demo. Daemons start and report that they are ready. The ranks start and
+ * report their steps. The fault happens, and an alert arrives. Each phase waits for an event, with
+ * a deadline. No phase waits for a fixed time.
  */
 #include "lab/demo/demo.h"
 
@@ -22,10 +22,11 @@
 #include "lab/demo/demo_webhook.h"
 #include "report/json_util.h"
 
-/* The daemons have this much time to shut down after SIGTERM. */
+/* Time for the daemons to shut down after SIGTERM. */
 #define STOP_WITHIN_MS 3000
 /*
- * A demo lasts at most this many seconds longer while the daemon inspects the job, until it stalls.
+ * We extend the demo by at most this many seconds, as long as the daemon inspects the job for a
+ * stall.
  */
 #define MAX_EXTENDED 15
 
@@ -58,9 +59,8 @@ static bool arm_deadline(struct demo *demo)
 }
 
 /*
- * True if the next seconds decide whether there is a finding. On a busy machine, the daemon may
- * have begun to inspect a late call, or may not see all ranks yet. Or a temporary fault still
- * lasts.
+ * True if we cannot know yet whether the daemon finds a fault. On a busy machine, the daemon may
+ * still inspect a late call, or may not see all ranks yet. Or a temporary fault still lasts.
  */
 static bool is_undecided(struct demo *demo)
 {
@@ -158,7 +158,7 @@ static int prepare(struct demo *demo, struct cw_err *err)
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
 	int r;
 
-	/* Adopt the orphans of our children, so that no process survives us. */
+	/* We adopt the orphans of our children, so that no process survives us. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return cw_err_set(err, errno, "prctl: %s", strerror(errno));
 	demo->base = event_base_new();
@@ -192,7 +192,7 @@ void demo_run(struct demo *demo)
 
 static void on_look(evutil_socket_t fd, short what, void *user)
 {
-	/* only wakes the loop */
+	/* the event only wakes the loop */
 }
 
 void demo_await(struct demo *demo, bool (*is_there)(const struct demo *demo), int seconds)
@@ -216,7 +216,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return 0;
 }
 
-/* Waits for the daemons to end. The loop has stopped, so we poll for signals. */
+/* Waits for the daemons to end. The event loop has stopped, so we poll for their signals. */
 static void wait_for_daemons(struct demo *demo)
 {
 	struct demo_proc *procs[2 * DEMO_MAX_RANKS];
@@ -230,7 +230,8 @@ static void wait_for_daemons(struct demo *demo)
 			running += procs[i]->pid && !procs[i]->has_ended;
 		if (!running || cw_clock_now_ns(&cw_clock_system) >= demo->deadline_ns)
 			return;
-		(void)event_base_loop(demo->base, EVLOOP_ONCE); /* until SIGCHLD or the deadline */
+		/* returns at SIGCHLD or at the deadline */
+		(void)event_base_loop(demo->base, EVLOOP_ONCE);
 	}
 }
 
@@ -245,7 +246,7 @@ void demo_stop(struct demo *demo)
 		wait_for_daemons(demo);
 	for (int i = 0; i < demo->opts.run.nodes; i++)
 		demo_proc_signal(&demo->nodes[i].daemon, SIGKILL);
-	/* A process that sleeps in this file system cannot end before. */
+	/* A process that sleeps in this file system cannot end while it is frozen. */
 	demo_freeze_remove(demo->freeze);
 	demo_proc_kill_all_children();
 	demo_cgroup_remove(demo);

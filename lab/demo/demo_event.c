@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events from outside of a job. Each event is a function in one table. It happens either some
- * seconds after the work has begun or, if it must meet a hang, after the fault.
+ * Events from outside of a job. A table has one function per event. An event happens some seconds
+ * after the work has begun. If it must occur during a hang, it happens after the fault.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -13,18 +13,18 @@
 #include "common/cleanup.h"
 #include "lab/demo/demo.h"
 
-/* A job manager ends the ranks one after the other, at this interval. */
+/* Interval at which a job manager ends the ranks, one after the other. */
 #define CANCEL_EVERY_US 400000
-/* An outside event happens after this much work. */
+/* Seconds of work before an outside event. */
 #define AFTER_RUNNING_S 3
 /*
- * An event in the middle of the fault comes this much later: late enough that the other ranks wait,
- * early enough that they still wait.
+ * Seconds from the fault to an event during the fault. By then the other ranks wait, and they still
+ * wait.
  */
 #define AFTER_FAULT_S 8
 /*
- * A launcher checks its own ranks at an interval. Launchers on other nodes learn of a failure
- * later.
+ * Seconds until a launcher notices a failure on its own node, and until launchers of other nodes
+ * learn of it.
  */
 #define OWN_NODE_AFTER_S 1
 #define OTHER_NODES_AFTER_S 3
@@ -34,7 +34,7 @@ void demo_event_break_file(const struct demo *demo, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s/broken", demo->dir);
 }
 
-/* Stalls the simulated network, which checks for this file. */
+/* Stalls the simulated network, which checks whether this file exists. */
 static void stall_network(struct demo *demo)
 {
 	_cleanup_(closep) int file = -1;
@@ -61,7 +61,10 @@ static void cancel(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* Cuts the link before it stops the daemon, so that no process can report how the ranks ended. */
+/*
+ * Loses a node. It cuts the link before it stops the daemon. Otherwise the daemon could report how
+ * the ranks ended.
+ */
 static void lose_node(struct demo *demo)
 {
 	int lost = demo->ranks[demo->opts.run.culprit].node;
@@ -110,8 +113,8 @@ static bool has_failed_on(const struct demo *demo, int node)
 }
 
 /*
- * The first call ends the ranks on nodes with a failed rank. The next call ends all ranks that
- * remain.
+ * The first call ends the ranks on nodes that have a failed rank. The next call ends all remaining
+ * ranks.
  */
 static void end_what_is_left(struct demo *demo)
 {

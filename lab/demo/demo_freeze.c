@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that writes to a frozen file system sleeps uninterruptibly, as on a dead NFS server.
- * Not even SIGKILL ends it. So a separate guard process thaws and removes the file system at the
- * end of the demo, even if the demo crashes.
+ * A file system that the demo can freeze. A process that writes to it then sleeps uninterruptibly,
+ * as on a dead NFS server, and even SIGKILL does not end it. So a separate guard process thaws and
+ * removes the file system at the end of the demo, even if the demo crashes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 struct demo_freeze {
 	char path[PATH_MAX / 2]; /* mount point; the image is next to it */
 	int fd;                  /* descriptor of the mount point */
-	int guard_fd;            /* closing it makes the guard remove everything */
+	int guard_fd;            /* a pipe; its end makes the guard remove everything */
 	pid_t guard;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts the ranks as a launcher would. Each process prints its current step on standard output.
- * The program gets the fault as options. The fault has happened when the culprit prints it or dies
- * of it. We measure the time to the alert from that moment.
+ * Starts the ranks as a launcher would. Each process prints its current step on standard output. We
+ * pass the fault to the program as options. The fault has happened when the culprit prints it or
+ * dies of it. From that moment on we measure the time to the alert.
  */
 #include "lab/demo/demo.h"
 
@@ -19,10 +19,13 @@
 #include "common/clock.h"
 #include "common/parse.h"
 
-/* All ranks must run within this time. A loaded machine takes long to start 64 interpreters. */
+/*
+ * All ranks must run within this many seconds. A loaded machine takes long to start 64
+ * interpreters.
+ */
 #define RUNNING_WITHIN_S 120
 #define STEP_MS 100
-/* The fault comes after many regular steps, not among the first calls. */
+/* The step of the fault. Many regular steps precede it. */
 #define FAULT_STEP 30
 
 struct job_paths {
@@ -351,7 +354,7 @@ static void restart_ranks(struct demo *demo)
 		demo_end(demo, DEMO_FAILED);
 }
 
-/* True if we expected the rank to end, and to end in this way. */
+/* True if the scenario makes the rank end, and end in this way. */
 static bool had_to_end(const struct demo *demo, int rank)
 {
 	const struct demo_scenario *s = demo->opts.scenario;
@@ -367,7 +370,9 @@ static bool had_to_end(const struct demo *demo, int rank)
 	return s->steps && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Notes the fault if the culprit has ended: we may not have read its last output yet. */
+/*
+ * Records the fault if the culprit has ended. We may not have read the culprit's last output yet.
+ */
 static void note_failure(struct demo *demo)
 {
 	if (demo->ranks[demo->opts.run.culprit].proc.has_ended)

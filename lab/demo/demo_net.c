@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unshare() and setns() move only the calling thread. So a separate thread builds the network from
- * inside and then ends. No thread has to return to its old namespace.
+ * Makes and enters namespaces. unshare() and setns() move only the calling thread. So a separate
+ * thread builds the network from inside and then ends. No thread has to return to its old
+ * namespace.
  */
 #include "lab/demo/demo_net.h"
 
@@ -24,13 +25,18 @@
 
 #include "common/cleanup.h"
 
-/* Addresses of a network that is invisible from outside. The hub is the last host. */
+/*
+ * Addresses of the nodes; the network is invisible from outside. The hub has the address of the
+ * last host.
+ */
 #define ADDRESS_FORMAT "10.77.0.%d"
 #define HUB_HOST 254
 #define MAC_FORMAT "02:00:00:00:00:%02x"
-/* The limit of one ip(8), which takes some milliseconds. If it hangs, the demo goes on. */
+/*
+ * Time limit for one run of ip(8), which takes some milliseconds. If ip(8) hangs, the demo goes on.
+ */
 #define IP_WITHIN_S 10
-/* The number of the descriptor by which ip(8) finds the hub. */
+/* The descriptor by which ip(8) finds the hub's namespace. */
 #define HUB_CHILD_FD 3
 #define BACKLOG 64
 
@@ -57,7 +63,10 @@ struct build {
 /* Becomes ip(8) in the child; does not return. */
 static void become_ip(int in_fd, int out_fd, int hub_fd)
 {
-	/* Move the descriptors above all targets, so that no dup2() overwrites one of them. */
+	/*
+	 * We move the descriptors above all targets of dup2(), so that no dup2() overwrites one of
+	 * them.
+	 */
 	int in = fcntl(in_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int out = fcntl(out_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
 	int hub = fcntl(hub_fd, F_DUPFD_CLOEXEC, HUB_CHILD_FD + 1);
@@ -72,7 +81,7 @@ static void become_ip(int in_fd, int out_fd, int hub_fd)
 	_exit(127);
 }
 
-/* Reads the first line of error text. The other lines only give the position. */
+/* Reads the first line of an error text. Further lines only give the position of the error. */
 static void read_line(int fd, char *line, size_t len)
 {
 	size_t n = 0;
@@ -108,7 +117,7 @@ static int batch_file(const char *batch)
 	return steal_fd(&fd);
 }
 
-/* Runs the batch in the namespace of within_fd; -1 = in the calling thread's namespace. */
+/* Runs the commands in the namespace of within_fd; -1 = in the calling thread's namespace. */
 static int run_ip(const struct demo_net *net, const char *batch, int within_fd, struct cw_err *err)
 {
 	_cleanup_(closep) int in_fd = batch_file(batch), read_fd = -1, write_fd = -1;
@@ -156,7 +165,7 @@ static int make_namespaces(int flags, struct cw_err *err)
 }
 
 /*
- * Writes the commands that make one node. We enter all hardware addresses of the nodes in advance.
+ * Writes the commands that make one node. We enter the hardware addresses of all nodes in advance.
  * Learned entries would count towards a limit of the whole machine, and a demo of 64 nodes would
  * use up four times as many.
  */
@@ -176,7 +185,7 @@ static void write_node_batch(FILE *out, const struct demo_net *net, const struct
 				net->nodes[i].address, i + 1);
 }
 
-/* Writes the commands that make the hub, where all links of nodes end. */
+/* Writes the commands that make the hub, to which all links of nodes lead. */
 static void write_hub_batch(FILE *out, const struct demo_net *net, const struct net_node *ignored)
 {
 	fprintf(out,
@@ -221,8 +230,8 @@ static int make_node(const struct demo_net *net, struct net_node *node, struct c
 }
 
 /*
- * Opens the socket for alerts. It stays in the namespace in which it was made, whichever process
- * holds it.
+ * Opens the socket for alerts in the hub. A socket stays in the namespace in which it was made,
+ * whichever process holds it.
  */
 static int listen_in_hub(struct demo_net *net, struct cw_err *err)
 {

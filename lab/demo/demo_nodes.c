@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The demo's site: a private directory, one daemon per node with its own configuration, the
- * daemons' common key, and a socket for each daemon's readiness message. We plan before we start
- * the daemons, so that all of them know all ports. If a daemon ends, it is an error unless the
- * scenario ends it.
+ * daemons' common key, and a socket for each daemon's readiness message. We plan all ports before
+ * we start the daemons, because each daemon must know all of them. The end of a daemon is an error
+ * unless the scenario ends it.
  */
 #include "lab/demo/demo.h"
 
@@ -46,8 +46,8 @@ int demo_free_port(int *ret_port, int *ret_fd)
 	int on = 1;
 
 	/*
-	 * Bind without listening. Both sides use SO_REUSEADDR, so the daemon's own bind succeeds,
-	 * too.
+	 * We bind the port without listening. Both sides use SO_REUSEADDR, so the daemon's own bind
+	 * succeeds, too.
 	 */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(fd, (struct sockaddr *)&address, len) < 0 ||
@@ -73,7 +73,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 
 	if (!no_progress_after_s)
 		no_progress_after_s = NO_PROGRESS_AFTER_S;
-	/* In a namespace, the host name is already the node's name. */
+	/* A node in a network namespace has its name as host name, and needs no setting. */
 	if (!demo->net)
 		fprintf(out, "node_name = \"%s\"\n", node->name);
 	else
@@ -91,7 +91,7 @@ static void write_config(FILE *out, const struct demo *demo, const struct demo_n
 				demo->nodes[i].address, demo->nodes[i].port);
 		fputs("}\n", out);
 	}
-	/* Shorter than at a real site (docs/design/patience.md#patience). */
+	/* These times are shorter than at a real site (docs/design/patience.md#patience). */
 	fprintf(out, "no_progress_after = \"%ds\"\nfirst_op_after = \"30s\"\n",
 		no_progress_after_s);
 	fputs("log_level = \"info\"\n", out);
@@ -161,7 +161,7 @@ static int start_daemon(struct demo *demo, struct demo_node *node, struct cw_err
 {
 	char program[PATH_MAX], config[PATH_MAX], log[PATH_MAX], notify[PATH_MAX];
 	char *argv[] = { program, (char *)"--config", config, NULL };
-	/* The demo's receiver is not reached by the site's proxy. */
+	/* The site's proxy cannot reach the demo's receiver. */
 	const char *env[] = { notify, "no_proxy=*", NULL };
 	struct demo_proc_spec spec = {
 		.name = node->name,
@@ -199,8 +199,8 @@ static int make_directory(struct demo *demo, struct cw_err *err)
 }
 
 /*
- * Makes the network, if possible, because a real site's daemons run on separate machines. Reports
- * whether it did.
+ * Makes the network, if possible, because the daemons of a real site run on separate machines. Says
+ * whether it succeeded.
  */
 static void make_net(struct demo *demo)
 {
@@ -241,7 +241,10 @@ int demo_nodes_plan(struct demo *demo, struct cw_err *err)
 	return 0;
 }
 
-/* Makes the key. Beyond loopback, daemons accept only peers that have it. */
+/*
+ * Makes the key that the daemons share. On other addresses than loopback, daemons accept only peers
+ * with the key.
+ */
 static int make_key(const struct demo *demo, struct cw_err *err)
 {
 	char path[PATH_MAX], text[CW_CLUSTER_KEY_TEXT];

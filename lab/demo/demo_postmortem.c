@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A failed job causes no alert. So we search for its post-mortem in the state directory of the
- * leader's node. The post-mortem is in a bundle of its own, or in the bundle of an alert.
+ * Finds the post-mortem of a failed job, for which no alert is sent. We search the state directory
+ * of the leader's node. The post-mortem is in its own bundle, or in the bundle of an earlier alert.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -13,7 +13,7 @@
 
 #define LOOK_EVERY_US 200000
 
-/* Takes the bundle if it contains a post-mortem. */
+/* Ends the demo with this bundle if it contains a post-mortem. */
 static void look_at(struct demo *demo, const char *path)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };

@@ -17,12 +17,12 @@
 #include "common/cleanup.h"
 #include "lab/demo/demo_net.h"
 
-/* If a line is longer, we pass it on in pieces. */
+/* We pass on a longer line in pieces. */
 #define MAX_LINE 4096
 
 /*
- * Removes the variables of the site's own collwatch, service manager or launcher, so that they do
- * not reach the demo's processes.
+ * Removes environment variables of the site's own collwatch, service manager or launcher. They
+ * would affect the demo's processes.
  */
 static void forget_outer_environment(void)
 {
@@ -61,7 +61,7 @@ static void become(const struct demo_proc_spec *spec, int out_fd, pid_t parent)
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	(void)setpgid(0, 0); /* the parent does this, too; the first call counts */
+	(void)setpgid(0, 0); /* the parent does this, too; the earlier of the two calls counts */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(126);
@@ -153,7 +153,9 @@ int demo_proc_start(struct demo_proc *proc, struct event_base *base,
 		become(spec, write_fd, parent);
 	if (pid < 0)
 		return cw_err_set(err, errno, "cannot start %s: %s", spec->name, strerror(errno));
-	/* Fails if the child already runs the program, but then the child has done it. */
+	/*
+	 * This fails if the child already runs the program. Then the child has made the same call.
+	 */
 	(void)setpgid(pid, pid);
 	proc->pid = pid;
 	proc->log_fd = steal_fd(&log_fd);
@@ -199,7 +201,7 @@ bool demo_proc_may_look(void)
 		status = -1;
 	if (other > 0) {
 		(void)kill(other, SIGKILL);
-		(void)waitpid(other, NULL, 0); /* our own child, which ends soon */
+		(void)waitpid(other, NULL, 0); /* this is our own child, which ends soon */
 	}
 	return status == 0;
 }
@@ -231,7 +233,7 @@ void demo_proc_fini(struct demo_proc *proc)
 	*proc = (struct demo_proc){ 0 };
 }
 
-/* Kills the children that /proc lists. False if there are none. */
+/* Kills the children that /proc lists. Returns false if there are none. */
 static bool kill_children(void)
 {
 	_cleanup_(freep) char *line = NULL;

@@ -71,7 +71,7 @@ static const struct demo_scenario scenarios[] = {
 	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
 	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
 	  .program = DEMO_PYTHON },
-	/* These jobs end before or during an alert, and a post-mortem explains why. */
+	/* The jobs of these scenarios end before or during an alert. A post-mortem explains why. */
 	{ "cascade", "a rank fails; its launcher ends its node, and the other nodes' ranks abort",
 	  "raise", "fails with an exception", HANG(PROCESS_DEAD, EXITED, 2, 40),
 	  .has_postmortem = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
@@ -84,8 +84,7 @@ static const struct demo_scenario scenarios[] = {
 	{ "healthy", "nothing goes wrong; nothing must be reported", .program = DEMO_EITHER,
 	  .min_ranks = 2 },
 	/*
-	 * The activities from here on only look like a hang. The daemons must not report these,
-	 * either.
+	 * The following scenarios only look like a hang. The daemons must not report them, either.
 	 */
 	{ "evaluation", "a rank evaluates the model, the others wait for it", "evaluate",
 	  "evaluates the model", .lasts_s = 14, .watch_s = 20, .no_progress_after_s = 2,
@@ -159,7 +158,7 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 	case DEMO_BLAME_NOBODY:
 		return false;
 	case DEMO_BLAME_CYCLE:
-		/* Four ranks are data-parallel in pairs, 0 with 2 and 1 with 3. */
+		/* Of four ranks, 0 and 2 form a data-parallel pair, and 1 and 3 another. */
 		return rank == c->culprit || c->ranks == 2 ||
 		       (c->ranks == 4 && rank % 2 == c->culprit % 2);
 	case DEMO_BLAME_NODE:
@@ -170,7 +169,8 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
 }
 
 /*
- * Returns the rank of a culprit. A post-mortem lists ranks, but an incident has an object per rank.
+ * Returns the rank of a culprit. A post-mortem lists plain ranks; an incident has an object per
+ * rank.
  */
 static json_int_t rank_of(const json_t *culprit)
 {
@@ -200,7 +200,7 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 
 /*
  * True if the document names the ranks that have not left the call, although others have left it.
- * It must name them, but never with certainty.
+ * It must name them, but without certainty.
  */
 static bool names_the_unfinished(const struct demo_scenario *s, const json_t *doc)
 {
