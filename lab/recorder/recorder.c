@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To switch recorders, we copy the agent's globals: only the communicators in use, and a group's
- * queue only if a group is open. Handles differ between recorders, so leftover hints match nothing.
+ * To switch recorders, we copy the agent's global variables. We copy only the communicators in use,
+ * and the queue of a group only if a group is open. Handles differ between recorders, so hints that
+ * another recorder has left match nothing.
  */
 #include "lab/recorder/recorder.h"
 
@@ -21,27 +22,28 @@
 #include "lab/recorder/recorder_clock.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* Words that wait for a device: two for each op in flight, more for groups. */
+/* Limit on the words that wait for a device: two for each op in flight, more for groups. */
 #define MAX_WRITES 1024u
 #define MAX_SIZE ((size_t)4 << 20)
 
-/* A word that the device will write when it gets there. */
+/* A word that the device will write when it reaches the op. */
 struct word {
 	uint32_t *to;
 	uint32_t value;
 	uint16_t comm;
-	bool is_completed; /* the second word of its slot */
+	bool is_completed; /* this is the second word of its slot */
 };
 
 struct recorder {
 	void *memory;
 	size_t bytes;
 	uint64_t number;
-	/* The globals, while another recorder uses them. */
+	/* A copy of the globals, valid while another recorder owns them. */
 	struct cw_record record;
 	struct cw_tls tls;
 	struct cw_comm comms[CW_REC_COMMS];
-	struct cw_p2p_pending (*pending)[CW_REC_P2P_PEERS]; /* NULL = none queued */
+	/* NULL = no send or receive is queued */
+	struct cw_p2p_pending (*pending)[CW_REC_P2P_PEERS];
 	/* The current call. */
 	struct cw_op_call call;
 	struct cw_op_desc desc;
@@ -53,7 +55,7 @@ struct recorder {
 	uint64_t reached[CW_REC_COMMS], completed[CW_REC_COMMS];
 };
 
-static struct recorder *current; /* owns the globals; NULL = none */
+static struct recorder *current; /* the recorder that owns the globals; NULL = none */
 static int64_t clock_ns;
 static const unsigned char armed = 1;
 static uint64_t made;
@@ -84,7 +86,7 @@ static CUresult write_later(CUstream stream, CUdeviceptr addr, uint32_t value, u
 	uint32_t comm_plus_1 = cw_record.progress_info[slot].comm_plus_1;
 
 	if (r->n_words == MAX_WRITES || !comm_plus_1 || comm_plus_1 > CW_REC_COMMS)
-		return !CUDA_SUCCESS; /* a driver in error: the result stays unknown */
+		return !CUDA_SUCCESS; /* a driver error: the result stays unknown */
 	r->words[r->n_words++] = (struct word){
 		.to = (uint32_t *)(uintptr_t)addr,
 		.value = value,
@@ -277,7 +279,8 @@ void recorder_enter(struct recorder *r, int c, const struct recorder_op *op, int
 				       .count = op->count,
 				       .comm = handle_of(r, c),
 				       .stream = (cudaStream_t)(uintptr_t)op->stream };
-	(void)cw_op_enter(&r->call, &no_nccl, NULL, &r->desc); /* not inside another call */
+	/* cannot fail, because we are not inside another call */
+	(void)cw_op_enter(&r->call, &no_nccl, NULL, &r->desc);
 	if (cw_tls.group_depth)
 		cw_op_leave(&r->call, ncclSuccess);
 	write_words(r);

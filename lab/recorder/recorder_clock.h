@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time of the agent's objects in this program: lab/recorder/meson.build redirects their
+ * The clock of the agent's object files in this program. lab/recorder/meson.build redirects their
  * references to clock_gettime to this name, and changes nothing else in them.
  */
 #pragma once
