@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the numbers of the ABI according to the headers in the include path. We build it once with
- * our headers and, if NVIDIA's are installed, once with those: the outputs must be equal.
+ * Prints the numbers of the ABI according to the headers in the include path. We build it with our
+ * headers and, if NVIDIA's are installed, also with those. Both outputs must be equal.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@
 #define VALUE(x) printf("%s %lld\n", #x, (long long)(x))
 #define SIZE(t) printf("sizeof %s %zu\n", #t, sizeof(t))
 #define FIELD(t, f) printf("%s.%s %zu\n", #t, #f, offsetof(t, f))
-/* The symbol behind a name, as text. */
+/* The symbol that a name stands for, as text. */
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #define SYMBOL(f) printf("%s is %s\n", #f, TEXT(f))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the simulated libraries export, and how, is part of what they simulate: tools that intercept
-# calls depend on it. Usage: check-symbols.sh LIBCUDA LIBNCCL NCCL_HEADER
+# Checks the symbols that the simulated libraries export, and their kinds. Tools that intercept calls
+# depend on both. Usage: check-symbols.sh LIBCUDA LIBNCCL NCCL_HEADER
 set -eu
 
 libcuda=$1 libnccl=$2 header=$3
@@ -12,7 +12,7 @@ fail() {
 	failed=1
 }
 
-# Sanitizers and the linker add names of their own.
+# Prints the exported symbols, without those that sanitizers and the linker add.
 exports() {
 	nm -D --defined-only "$1" | grep -vE ' (__|_init$|_fini$|_edata$|_end$)' || true
 }
@@ -31,7 +31,7 @@ for f in $functions; do
 	[ "${weak% *}" = "${strong% *}" ] || fail "nccl$f and pnccl$f are not the same code"
 done
 
-# Calls that the real library makes through the PLT, so that an interposer sees them.
+# The real library makes these calls through the PLT, so an interposer sees them. Ours must do the same.
 slots=$(readelf -rW "$libnccl" | awk '/JUMP_SLOT/ { print $5 }')
 for f in ncclBroadcast ncclGetUniqueId ncclCommGetAsyncError ncclGetVersion ncclGetErrorString; do
 	echo "$slots" | grep -qx "$f" || fail "no call of $f goes through the PLT"

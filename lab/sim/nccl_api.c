@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public functions that enqueue, and groups. We check arguments as NCCL does: a mistake that is
- * visible to one rank is an error, a difference between ranks is not.
+ * The public functions that enqueue work, and those for groups. We check arguments as NCCL does. A
+ * mistake that one rank can see is an error; a difference between ranks is not.
  */
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ static ncclResult_t end_call(ncclComm_t comm, ncclResult_t result)
 	end = sim_group_end(NULL);
 	if (result == ncclSuccess)
 		result = end;
-	/* The real one, too, calls its own public function here. */
+	/* Real NCCL, too, calls its own public function here. */
 	if (result == ncclSuccess && comm && !comm->is_blocking)
 		(void)ncclCommGetAsyncError(comm, &result);
 	return result;

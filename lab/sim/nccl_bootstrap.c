@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rendezvous of a communicator's ranks. The creator of a unique id starts a root thread that
- * listens at the address in the id. Every rank opens its own listener, sends its address to the
- * root, and gets the whole list after all ranks have called. Then each pair makes one connection
- * for collectives. If a rank never comes, the others wait without end.
+ * listens at the address in the id. Every rank opens its own listener and sends its address to the
+ * root. It gets the whole list after all ranks have done so. Then each pair of ranks makes one
+ * connection for collectives. If a rank never calls, the others wait without end.
  *
- * A split works the same way, with the parent's rank 0, inside its own call, as the root.
+ * A split works in the same way. Its root is the parent's rank 0, inside its own call.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -73,7 +73,7 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 {
 	int32_t status = error;
 
-	/* If a caller has gone by now, we cannot help it. */
+	/* We ignore callers that have gone meanwhile, because we cannot help them. */
 	for (int i = 0; i < r->n; i++) {
 		if (r->fds[i] < 0)
 			continue;
@@ -84,11 +84,11 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 }
 
 /*
- * Active roots of this process. A rank that joined through one waits until it has closed its
- * descriptors. Otherwise the scheduler would decide which descriptor numbers a program gets after
- * its init. And a program that closes all descriptors could close a new file of ours. It then
- * joins the threads themselves: the program may close this library next, and with it the code that
- * they run.
+ * Active root threads of this process. A rank that joined through such a root waits until the root
+ * has closed its descriptors. Otherwise the scheduler would decide which descriptor numbers the
+ * program gets after its init. A program that closes all its descriptors could then close a new
+ * file of ours. The rank then joins the threads. Otherwise the program might close this library
+ * while they still run its code.
  */
 struct root {
 	struct sim_listener *listener;
@@ -101,16 +101,16 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned answering;
-	struct root *all; /* not joined yet */
+	struct root *all; /* root threads that are not joined yet */
 } roots = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL };
 
-/* A forked child has none of its parent's threads. */
+/* In a forked child: forgets the roots, because the child has no thread of its parent. */
 static void forget_roots(void)
 {
 	pthread_mutex_init(&roots.lock, NULL);
 	pthread_cond_init(&roots.changed, NULL);
 	roots.answering = 0;
-	roots.all = NULL; /* leaks a few bytes, as the threads are gone */
+	roots.all = NULL; /* this leaks a few bytes, because the threads are gone */
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -289,7 +289,7 @@ static int roster_join(const struct sockaddr_in *addr, const struct sim_hello *h
 	return r;
 }
 
-/* Makes one connection for collectives with every peer: the lower rank listens. */
+/* Makes one connection for collectives with every peer. Of two ranks, the lower one listens. */
 static int connect_mesh(ncclComm_t comm)
 {
 	struct sim_hello hello = { .key = comm->listener.key,
@@ -355,7 +355,10 @@ ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id)
 	return r < 0 ? net_error(comm, r, "init") : ncclSuccess;
 }
 
-/* All ranks send their data to rank 0 of the group; each gets the list. */
+/*
+ * Exchanges the data of a split: all ranks send theirs to rank 0 of the group, and each gets the
+ * list.
+ */
 static int split_exchange(const struct sim_split *s, const struct sim_hello *hello,
 			  struct sim_hello *members)
 {
@@ -398,7 +401,7 @@ static bool comes_before(const struct sim_hello *a, const struct sim_hello *b)
 	return a->split_key != b->split_key ? a->split_key < b->split_key : a->rank < b->rank;
 }
 
-/* Our rank among those of our colour, and their number. */
+/* Returns our rank among the members with our colour. *ret_count: their number. */
 static int child_rank(const struct sim_hello *members, int n, int me, int *ret_count)
 {
 	int rank = 0, count = 0;
@@ -483,10 +486,12 @@ ncclResult_t sim_bootstrap_split(const struct sim_split *s, ncclComm_t *ret_comm
 }
 
 /*
- * The lower rank calls, and the higher one acknowledges in its own call, so both wait for each
- * other. All calls and acknowledgements go out before we wait for any: a complete pair never waits
- * for an incomplete one. A connection joins the comm only when both sides know of it: the device
- * polls all of the comm's connections, and would take the acknowledgement for a message.
+ * Connects to peers. Of two ranks, the lower one calls, and the higher one acknowledges in its own
+ * call, so each waits for the other. We send all calls and acknowledgements before we wait for any.
+ * So a complete pair never waits for an incomplete one.
+ *
+ * We add a connection to the comm only when both sides know about it. The device polls all
+ * connections of the comm, and would take the acknowledgement for a message.
  */
 static int connect_p2p(ncclComm_t comm, bool *wanted, int *fds)
 {

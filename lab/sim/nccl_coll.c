@@ -2,17 +2,17 @@
 /*
  * Collectives. One rule covers all of them:
  *
- *	Every rank sends every other rank one message that says what it is doing (kind, root, how
- *	many units) and carries the data that rank needs from it, if any. A rank is done when it
- *	has from each peer a message of the same kind and root with at least as many units as it
- *	wants itself.
+ *	Every rank sends every other rank one message. The message says what the rank is doing
+ *	(kind, root, number of units) and carries the data that the other rank needs, if any. A
+ *	rank is done when it has from each peer a message of the same kind and root with at least
+ *	as many units as the rank itself wants.
  *
  * The effects of a mismatch follow from that rule. After a skipped call, an extra one, another
  * kind, or another root, the message at the head of the connection never fits: all ranks hang. If
- * one rank has a smaller count, it has all its data and returns, while the others wait for units
- * that never come. The message does not contain data type and operator: if these differ, each rank
- * computes with its own, and all finish with wrong data. Units are elements in reductions and bytes
- * elsewhere, because there the real NCCL too knows only bytes.
+ * one rank has a smaller count, it has all its data and returns. The others wait for units that
+ * never come. The message does not contain data type and operator. If these differ, each rank
+ * computes with its own, and all finish with wrong data. Units are elements in reductions.
+ * Elsewhere they are bytes, because real NCCL too knows only bytes there.
  *
  * A message that does not fit stays at the head; the op then waits until an abort.
  */
@@ -31,10 +31,12 @@ struct coll {
 	const struct sim_task *task;
 	size_t elem;
 	uint64_t units;
-	void *scaled;                    /* own data after a user-made operator's multiplication */
-	bool *wants_input;               /* per rank: no message yet */
-	struct sim_msg **from;           /* per rank: the matching message */
-	struct sim_steps *sends, *recvs; /* per rank */
+	/* this rank's data, multiplied by the scalar of a user-made operator */
+	void *scaled;
+	bool *wants_input;     /* per rank: its message has not arrived yet */
+	struct sim_msg **from; /* per rank: its matching message */
+	/* per rank: the steps of its connection, to report to the profiler plugin */
+	struct sim_steps *sends, *recvs;
 };
 
 static bool reduces(const struct sim_task *t)
@@ -47,7 +49,10 @@ static const char *own_data(const struct coll *c)
 	return c->scaled ? c->scaled : c->task->send;
 }
 
-/* The part of the caller's bytes that @peer needs. */
+/*
+ * Returns the bytes of the part of the caller's data that @peer needs, and the part itself in
+ * *ret_data.
+ */
 static uint64_t part_for(const struct coll *c, int peer, const void **ret_data)
 {
 	uint64_t bytes = c->task->count * c->elem;
@@ -120,7 +125,8 @@ static bool advance(struct coll *c)
 }
 
 /*
- * The contribution of @p, at least @bytes long: bytes missing in a smaller data type read as zero.
+ * Returns the contribution of rank @p, at least @bytes long. If @p has a smaller data type, the
+ * missing bytes are zeros.
  */
 static const void *part_from(struct coll *c, int p, size_t bytes)
 {
@@ -147,7 +153,7 @@ static void store_reduced(struct coll *c)
 
 	if (!acc)
 		return;
-	/* In the order of the ranks, so that all ranks round equally. */
+	/* We add in the order of the ranks, so that all ranks round equally. */
 	for (int p = 0; p < c->comm->nranks; p++) {
 		const void *data = part_from(c, p, t->count * c->elem);
 
@@ -182,7 +188,10 @@ static void store(struct coll *c)
 		break;
 	}
 	case SIM_ALL_GATHER:
-		/* Own part first: in place, a peer's part may go to its address otherwise. */
+		/*
+		 * The own part comes first. If the op works in place, a peer's part would overwrite
+		 * it otherwise.
+		 */
 		memmove((char *)t->recv + (size_t)c->comm->rank * bytes, t->send, bytes);
 		for (int p = 0; p < c->comm->nranks; p++) {
 			if (p != c->comm->rank)
@@ -213,8 +222,8 @@ static bool scale_own_data(struct coll *c)
 }
 
 /*
- * Simulates a network failure between two ranks: if SIM_NCCL_STALL_FILE names an existing file, the
- * connection to the next rank stops, even during a collective, and no rank gets an error.
+ * Simulates a network failure between two ranks. If SIM_NCCL_STALL_FILE names an existing file, the
+ * connection to the next rank stops, even during a collective. No rank gets an error.
  */
 static void stall_if_asked(ncclComm_t comm)
 {
@@ -226,9 +235,9 @@ static void stall_if_asked(ncclComm_t comm)
 }
 
 /*
- * Real NCCL learns of a peer's death if the network reports it. It then reports the error
- * on request, while the kernel keeps waiting; shared memory reports no deaths. We do this
- * under SIM_NCCL_REMOTE_ERRORS.
+ * Under SIM_NCCL_REMOTE_ERRORS, notices the deaths of peers. Real NCCL learns of a peer's death if
+ * the network reports it; shared memory reports no deaths. It then returns the error when the
+ * program queries it, while the kernel keeps waiting.
  */
 static void note_lost_peers(const struct coll *c)
 {
@@ -240,8 +249,8 @@ static void note_lost_peers(const struct coll *c)
 		const struct sim_link *l = &comm->coll[p];
 
 		/*
-		 * Includes a peer with a complete part if we wait for another peer, which lacks
-		 * our part.
+		 * This includes a dead peer whose part is complete, if we wait for another peer
+		 * that lacks our part.
 		 */
 		if (!l->in_dead || (!c->wants_input[p] && !l->out_dead) ||
 		    __atomic_load_n(&comm->async, __ATOMIC_ACQUIRE) != ncclSuccess)
@@ -252,7 +261,7 @@ static void note_lost_peers(const struct coll *c)
 }
 
 /*
- * Simulates a device that dies during a kernel: if SIM_NCCL_GPU_DEATH_FILE names an existing file,
+ * Simulates a device that dies during a kernel. If SIM_NCCL_GPU_DEATH_FILE names an existing file,
  * the peers get all data of this rank, but the rank itself never finishes.
  */
 static bool dies_if_asked(ncclComm_t comm)

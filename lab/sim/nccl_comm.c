@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life of a communicator. The caller's handle, every launch and every running host operation hold a
- * reference. So an abort can release the handle while a stream is still finishing.
+ * Lifetime of a communicator. The caller's handle, every launch and every running host operation
+ * hold a reference. So an abort can release the handle while a stream is still finishing.
  */
 #include "lab/sim/nccl_comm.h"
 
@@ -153,12 +153,13 @@ struct sim_redop *sim_comm_find_redop(ncclComm_t comm, ncclRedOp_t handle)
 	return op;
 }
 
-/* Wakes all waiters for peers of this communicator, in streams and on the host. */
+/* Wakes all threads that wait for peers of this communicator, in streams and on the host. */
 static void interrupt(ncclComm_t comm)
 {
 	pthread_mutex_lock(&comm->lock);
 	comm->is_aborted = true;
-	(void)eventfd_write(comm->abort_fd, 1); /* cannot overflow: written once per abort */
+	/* cannot overflow, because each abort writes it once */
+	(void)eventfd_write(comm->abort_fd, 1);
 	pthread_cond_broadcast(&comm->turn);
 	pthread_mutex_unlock(&comm->lock);
 }
@@ -277,7 +278,7 @@ NCCL_API(ncclResult_t, RedOpCreatePreMulSum, ncclRedOp_t *op, void *scalar, nccl
 	r->dtype = dtype;
 	r->scalar = sim_value_to_double(value, dtype);
 	pthread_mutex_lock(&comm->lock);
-	/* Handles of one operator differ between ranks, as the real ones do. */
+	/* The handles of one operator differ between ranks, as in real NCCL. */
 	r->handle = (ncclRedOp_t)(comm->next_redop++ + (comm->rank << 8));
 	r->next = comm->redops;
 	comm->redops = r;

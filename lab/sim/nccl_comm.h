@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communicators of the simulated NCCL: their life, and their ranks' rendezvous. */
+/* Communicators of the simulated NCCL: their lifetime, and the rendezvous of their ranks. */
 #pragma once
 
 #include <cuda.h>
@@ -36,36 +36,45 @@ struct ncclComm {
 	pthread_cond_t turn; /* signals the end of a launch, or an abort */
 	uint64_t launches;   /* number of tickets, assigned in the order of the calls */
 	uint64_t launches_done;
-	/* launches, including captured ones; more than one after an abort */
+	/*
+	 * Number of running launches, including captured ones. It exceeds one only after an abort.
+	 */
 	unsigned int n_running;
 	struct sim_launch *captured; /* launches in graphs */
 	ncclResult_t async;          /* ncclInProgress during a non-blocking call */
-	pthread_mutex_t host_lock;   /* host calls take turns using the listener */
+	pthread_mutex_t host_lock;   /* serialises host calls that use the listener */
 	struct sim_listener listener;
 	struct sockaddr_in *addrs; /* each rank's listening address */
 	struct sim_link *coll;     /* one per rank, connected at init */
 	struct sim_link *p2p;      /* one per rank, connected at first use */
 	uint32_t splits;
-	uint32_t connected; /* kinds of collectives with connections, a bit each: SIM_NCCL_SPIN */
+	/* one bit per kind of collective that has connections, for SIM_NCCL_SPIN */
+	uint32_t connected;
 	struct sim_redop *redops;
 	int next_redop;
-	char name[64];                /* from its configuration, "" for none */
+	char name[64];                /* name from the configuration, "" = none */
 	void *profiler;               /* the plugin's context */
-	uint64_t hash;                /* NCCL's name for it, for the plugin */
+	uint64_t hash;                /* NCCL's hash of the communicator, for the plugin */
 	uint64_t profiler_numbers[8]; /* number of launched collectives, by kind */
 };
 
-/* A communicator without connections, bound to the calling thread's current device. */
+/* Makes a communicator without connections, bound to the current device of the calling thread. */
 ncclResult_t sim_comm_new(int nranks, int rank, const ncclConfig_t *config,
 			  const struct ncclComm *parent, ncclComm_t *ret_comm);
 void sim_comm_ref(ncclComm_t comm);
 void sim_comm_unref(ncclComm_t comm);
-/* Releases the caller's handle, once: an abort and a failing init may both try. */
+/*
+ * Releases the caller's handle. An abort and a failing init may both call this; only the first call
+ * counts.
+ */
 void sim_comm_release(ncclComm_t comm);
-/* ncclSuccess if the handle is a communicator whose last operation has ended. */
+/* Returns ncclSuccess if the handle is a communicator whose last operation has ended. */
 ncclResult_t sim_comm_check(ncclComm_t comm);
 void sim_comm_set_async(ncclComm_t comm, ncclResult_t result);
-/* Ends all waits for peers; afterwards the communicator allows a split but no calls. Blocks. */
+/*
+ * Ends all waits for peers. Afterwards the communicator can still be split, but allows no other
+ * calls. Blocks.
+ */
 void sim_comm_revoke(ncclComm_t comm);
 struct sim_redop *sim_comm_find_redop(ncclComm_t comm, ncclRedOp_t handle);
 
@@ -75,7 +84,7 @@ ncclResult_t sim_bootstrap_init(ncclComm_t comm, const ncclUniqueId *id);
 
 struct sim_split {
 	ncclComm_t parent;
-	const ncclConfig_t *config; /* NULL: the parent's */
+	const ncclConfig_t *config; /* configuration of the child; NULL = that of the parent */
 	uint32_t ordinal;           /* index of the split of the parent */
 	int color;
 	int split_key;
@@ -83,7 +92,7 @@ struct sim_split {
 	int num_group;
 };
 
-/* @ret_comm: NULL for NOCOLOR. */
+/* Splits a communicator. *@ret_comm becomes NULL if the colour is NOCOLOR. */
 ncclResult_t sim_bootstrap_split(const struct sim_split *split, ncclComm_t *ret_comm);
-/* Connects to every rank with @wanted[rank] that has no p2p connection yet. */
+/* Connects to every rank with @wanted[rank], unless there is a p2p connection. */
 ncclResult_t sim_bootstrap_p2p(ncclComm_t comm, const bool *wanted);

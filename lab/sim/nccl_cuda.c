@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated NCCL's access to the driver: only public functions, looked up by name, so it cannot
- * distinguish a real driver from the simulated one. As in the real NCCL, the first use of a device
- * opens libcuda.so.1: making a unique id works without a driver.
+ * Access of the simulated NCCL to the driver. It uses only public functions, looked up by name, so
+ * it cannot distinguish a real driver from the simulated one. The first use of a device opens
+ * libcuda.so.1, as in real NCCL. So a program can make a unique id without a driver.
  */
 #include "lab/sim/nccl_cuda.h"
 
@@ -73,7 +73,7 @@ ncclResult_t sim_cuda_current(CUcontext *ret_ctx, int *ret_dev)
 		return ncclUnhandledCudaError;
 	if (cuda->get_ctx(&ctx) != CUDA_SUCCESS)
 		return sim_fail(ncclUnhandledCudaError, "cuCtxGetCurrent failed");
-	/* Do what the CUDA runtime does on a thread's first call. */
+	/* The CUDA runtime does the same on a thread's first call. */
 	if (!ctx &&
 	    (cuda->retain_primary(&ctx, 0) != CUDA_SUCCESS || cuda->set_ctx(ctx) != CUDA_SUCCESS))
 		return sim_fail(ncclUnhandledCudaError, "no context is current");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated NCCL's view of the CUDA driver: public functions, looked up at first use. */
+/*
+ * The CUDA driver as the simulated NCCL sees it: public functions, which we look up at first use.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +29,12 @@ struct sim_cuda {
 	CUresult (*memcpy_dtoh)(void *, CUdeviceptr, size_t);
 };
 
-/* NULL without a driver; sets the error text. Any thread. */
+/* Returns the driver's functions. NULL = there is no driver; the error text is set. Any thread. */
 const struct sim_cuda *sim_cuda(void);
-/* The current context and its device; without one, makes device 0's primary context current. */
+/*
+ * Returns the current context and its device. Without a current context, makes device 0's primary
+ * context current.
+ */
 ncclResult_t sim_cuda_current(CUcontext *ret_ctx, int *ret_dev);
 /* True if the stream is capturing, so that new items become part of a graph. */
 bool sim_cuda_is_captured(CUstream stream);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups. Every public call that enqueues opens its own group around itself, so there is one path:
- * collect, and at the outermost end
+ * we collect the calls. At the outermost end we
  *
  *	1. do the blocking jobs (init, split), each in a thread if there are several, because in one
  *	   process they may wait for each other;
- *	2. connect to peers at their first use, likewise;
+ *	2. connect to peers at their first use, also in threads;
  *	3. launch: per communicator the collectives in their order, then the sends and receives as
  *	   one batch.
  *
@@ -31,7 +31,7 @@ struct part {
 	ncclComm_t comm; /* holds a reference */
 	struct sim_task *colls;
 	struct sim_task *p2p;
-	bool *wanted; /* peers to connect to; NULL: none */
+	bool *wanted; /* per rank: connect to this peer; NULL = no peer */
 	ncclResult_t result;
 };
 
@@ -138,7 +138,7 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 	return r;
 }
 
-/* The last one runs in the calling thread. */
+/* Runs all functions at the same time, the last one in the calling thread. */
 static void run_parallel(struct in_parallel *all, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -348,7 +348,7 @@ static bool need_connection(struct part *p, int peer)
 	return p->wanted != NULL;
 }
 
-/* Sorts the tasks into parts. Consumes them, also on failure. */
+/* Sorts the tasks into parts. Takes over the tasks, also on failure. */
 static ncclResult_t sort_tasks(struct work *w, struct sim_task *tasks)
 {
 	while (tasks) {
@@ -371,7 +371,8 @@ static ncclResult_t sort_tasks(struct work *w, struct sim_task *tasks)
 }
 
 /*
- * True if the call would block a non-blocking communicator; NCCL never simulates in another thread.
+ * True if a thread must do the work, because it would block a non-blocking communicator. NCCL never
+ * simulates in another thread.
  */
 static bool goes_to_background(const struct work *w, bool is_simulated)
 {
@@ -389,7 +390,7 @@ static bool goes_to_background(const struct work *w, bool is_simulated)
 static void drop_group(void)
 {
 	for (struct sim_job *j = group.jobs; j; j = j->next) {
-		if (!j->group) { /* an init: the caller has its handle already */
+		if (!j->group) { /* for an init, the caller has its handle already */
 			*j->newcomm = NULL;
 			sim_comm_release(j->comm);
 		}

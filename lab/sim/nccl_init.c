@@ -29,7 +29,7 @@ static ncclResult_t add_init(ncclComm_t *newcomm, int nranks, const ncclUniqueId
 		result = sim_comm_new(nranks, rank, config, NULL, &job.comm);
 	if (result != ncclSuccess)
 		return result;
-	/* We set the handle early: a non-blocking caller needs it to query the state. */
+	/* We set the handle early, because a non-blocking caller queries the state with it. */
 	*newcomm = job.comm;
 	sim_comm_ref(job.comm);
 	return sim_group_add_job(&job);
@@ -65,7 +65,7 @@ NCCL_API(ncclResult_t, CommInitRankConfig, ncclComm_t *comm, int nranks, ncclUni
 NCCL_API(ncclResult_t, CommInitRankScalable, ncclComm_t *comm, int nranks, int rank, int num_ids,
 	 ncclUniqueId *ids, ncclConfig_t *config)
 {
-	/* More roots only speed up a large start; we use the first one for all ranks. */
+	/* Further roots only speed up a large start, so we use the first one for all ranks. */
 	if (num_ids < 1 || !ids)
 		return sim_fail(ncclInvalidArgument, "CommInitRankScalable: no unique id");
 	return init(comm, nranks, &ids[0], rank, config);
@@ -104,7 +104,10 @@ NCCL_API(ncclResult_t, CommInitAll, ncclComm_t *comms, int ndev, const int *devl
 	return result == ncclSuccess ? end : result;
 }
 
-/* @exclude: per rank, true if it does not take part; NULL: all do. */
+/*
+ * Adds a split to the group. @exclude: per rank, true if it does not take part; NULL = all take
+ * part.
+ */
 static ncclResult_t add_split(ncclComm_t comm, const bool *exclude, int color, int key,
 			      ncclComm_t *newcomm, const ncclConfig_t *config)
 {
@@ -202,7 +205,7 @@ NCCL_API(ncclResult_t, MemFree, void *ptr)
 	return ncclSuccess;
 }
 
-/* Registration only speeds up real transfers; we merely record it. */
+/* A registered buffer. Registration only speeds up real transfers, so we merely record it. */
 struct registration {
 	void *buff;
 	size_t size;
@@ -245,7 +248,7 @@ NCCL_API(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t win)
 	return sim_fail(ncclInvalidUsage, "symmetric memory windows are not simulated");
 }
 
-/* From the device interface (nccl_device.h); the structures are opaque here. */
+/* Functions of the device interface (nccl_device.h). Its structures are opaque here. */
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *requirements, void *dev_comm);
 ncclResult_t pncclDevCommCreate(ncclComm_t comm, const void *requirements, void *dev_comm);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *dev_comm);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way from the host to the stream. A launch is a host function on the caller's stream that
- * blocks, like a NCCL kernel, until the peers have done their part. Launches of one communicator
- * run one after the other in the order of the calls, on any streams: each has a ticket.
+ * Launches. A launch is a host function on the caller's stream that blocks, like a NCCL kernel,
+ * until the peers have done their part. Launches of one communicator run one after the other in the
+ * order of the calls, on any streams: each has a ticket.
  *
- * On a capturing stream the host function becomes a node of the graph. It runs anew each time the
- * graph gets there, when no other launch of the communicator runs. It has no ticket, because
- * launches with one may be behind it. So only its stream defines its place among the others; the
+ * On a capturing stream the host function becomes a node of the graph. It runs each time the graph
+ * reaches it, when no other launch of the communicator runs. It has no ticket, because launches
+ * with tickets may wait behind it. So only its stream determines its place among the others; the
  * real library keeps the order across streams, too. Such a launch lives as long as its
- * communicator, which has to outlive its graphs, as with the real library.
+ * communicator. As with the real library, a communicator has to outlive its graphs.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +38,10 @@ void sim_tasks_free(struct sim_task *tasks)
 	}
 }
 
-/* If a connection may stop (SIM_NCCL_STALL_FILE), no event wakes its waiter, so it must poll. */
+/*
+ * A connection may stop if SIM_NCCL_STALL_FILE is set. No event wakes its waiter then, so the
+ * waiter must poll.
+ */
 static int longest_wait_ms(void)
 {
 	return getenv("SIM_NCCL_STALL_FILE") ? STALL_SEEN_MS : -1;
@@ -49,7 +52,7 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	struct pollfd *fds = calloc((size_t)comm->nranks + 1, sizeof(*fds));
 	nfds_t n = 1;
 
-	/* Without memory we can only wait for the abort; the op hangs, which is honest. */
+	/* Without memory we can only wait for an abort, so the op hangs. */
 	struct pollfd only_abort = { .fd = comm->abort_fd, .events = POLLIN };
 
 	if (!fds) {
@@ -60,7 +63,10 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	for (int p = 0; p < comm->nranks; p++) {
 		short events = sim_link_events(&links[p], wants_input[p]);
 
-		/* We omit a link without possible progress: a closed socket is always readable. */
+		/*
+		 * We omit a link that cannot make progress, because a closed socket is always
+		 * readable.
+		 */
 		if (events)
 			fds[n++] = (struct pollfd){ .fd = links[p].fd, .events = events };
 	}
@@ -69,7 +75,7 @@ void sim_links_wait(ncclComm_t comm, struct sim_link *links, const bool *wants_i
 	free(fds);
 }
 
-/* Lock held. */
+/* True if it is the launch's turn. Lock held. */
 static bool is_turn_of(const struct sim_launch *l)
 {
 	const struct ncclComm *comm = l->comm;
@@ -170,7 +176,10 @@ static ncclResult_t submit(const struct sim_cuda *cuda, struct sim_launch *l)
 	if (cuda->is_capturing(stream, &status) != CUDA_SUCCESS)
 		return sim_fail(ncclUnhandledCudaError, "launch on the stream failed");
 	l->is_captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
-	/* We take the ticket and the place in the stream together, or the orders could differ. */
+	/*
+	 * We take the ticket and the place in the stream under one lock. Otherwise the orders of
+	 * tickets and streams could differ.
+	 */
 	sim_comm_ref(comm);
 	pthread_mutex_lock(&comm->lock);
 	l->ticket = comm->launches;
@@ -189,7 +198,7 @@ static ncclResult_t submit(const struct sim_cuda *cuda, struct sim_launch *l)
 	return result;
 }
 
-/* The other streams of a batch wait for it, too. */
+/* Submits the launch on the first stream of a batch. The batch's other streams wait for it, too. */
 static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l)
 {
 	struct sim_task first = { 0 };
@@ -197,7 +206,7 @@ static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l
 	ncclResult_t result;
 
 	/*
-	 * The launch may end, and its tasks may be freed, before submit() returns: keep the list.
+	 * We copy the list first. The launch may end, and free its tasks, before submit() returns.
 	 */
 	for (const struct sim_task *t = l->tasks->next; t; t = t->next) {
 		struct sim_task *copy;
@@ -223,9 +232,9 @@ static ncclResult_t submit_all(const struct sim_cuda *cuda, struct sim_launch *l
 }
 
 /*
- * Real NCCL connects for the first collective of a kind inside of the call. Meanwhile it polls on
- * the host, until the peer comes. We do this under SIM_NCCL_SPIN, until that collective has run.
- * Returns true for the first of its kind.
+ * True for the communicator's first collective of a kind, under SIM_NCCL_SPIN. Real NCCL connects
+ * for such a collective inside the call, and polls on the host until the peer comes. We poll until
+ * that collective has run.
  */
 static bool begins_kind(ncclComm_t comm, const struct sim_task *task)
 {

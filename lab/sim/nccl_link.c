@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over one connection between two ranks. A peer's death is not an error: we mark the link
- * as dead, and its waiters keep waiting, like a GPU kernel that polls a buffer its dead peer was
- * to fill.
+ * Messages over one connection between two ranks. A peer's death is no error. We mark the link as
+ * dead, and its waiters keep waiting. A GPU kernel does the same: it polls a buffer that the dead
+ * peer should have filled.
  */
 #include "lab/sim/nccl_link.h"
 
@@ -14,9 +14,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* We never send larger messages. */
+/* Limit on the bytes of a message. We never send larger ones. */
 #define MSG_BYTES_MAX ((uint64_t)1 << 34)
-/* Enough for a peer to run ahead; beyond it the peer's own sends block. */
+/*
+ * Limit on the bytes that we queue. A peer can run ahead by this much; beyond it the peer's sends
+ * block.
+ */
 #define QUEUED_BYTES_MAX ((size_t)64 << 20)
 
 void sim_link_init(struct sim_link *l, int fd)
@@ -139,7 +142,7 @@ static bool read_part(struct sim_link *l)
 		append(l, l->in_msg);
 		l->in_msg = NULL;
 		l->in_done = 0;
-		return false; /* one message at a time: the caller inspects it first */
+		return false; /* stop after each message, because the caller inspects it first */
 	}
 	return true;
 }

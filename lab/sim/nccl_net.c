@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated NCCL. Every socket is non-blocking and close-on-exec; all waits are in
+ * Sockets of the simulated NCCL. Every socket is non-blocking and close-on-exec. All waits are in
  * poll(), together with the communicator's abort descriptor.
  *
- * A process listens on the first IPv4 address of an interface that NCCL_SOCKET_IFNAME names (a
- * prefix, or a whole name after '='), else on the loopback address.
+ * A process listens on the first IPv4 address of an interface, or on the loopback address.
+ * NCCL_SOCKET_IFNAME names the interface, by a prefix or by a whole name after '='.
  */
 #include "lab/sim/nccl_net.h"
 
@@ -163,11 +163,11 @@ static void set_no_delay(int fd)
 {
 	int one = 1;
 
-	/* without it, only slower */
+	/* if this fails, the socket is only slower */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-/* Accepts one caller and adds it to the list; rejects strangers. */
+/* Accepts one caller and adds it to the list. Rejects callers that do not know the key. */
 static int accept_one(struct sim_listener *l)
 {
 	struct sim_pending *p;

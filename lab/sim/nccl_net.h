@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated NCCL. Any thread; but only one thread at a time per listener. All
- * functions block.
+ * Sockets of the simulated NCCL. Any thread may call these functions, but only one thread at a time
+ * per listener. All functions block.
  *
- * abort_fd: a descriptor that becomes readable to make the caller give up, or -1.
+ * abort_fd: the caller gives up as soon as this descriptor is readable; -1 = it never gives up.
  */
 #pragma once
 
@@ -44,12 +44,12 @@ struct sim_listener {
 int sim_listener_open(struct sim_listener *l, uint64_t key, int abort_fd);
 void sim_listener_close(struct sim_listener *l);
 /*
- * Waits for a connection with that type and ordinal whose rank has @wanted[rank] set; NULL means
- * all ranks. Keeps other connections for later calls. Returns the socket or -errno.
+ * Waits for a connection with this type and ordinal from a rank with @wanted[rank]; @wanted NULL =
+ * from any rank. Keeps other connections for later calls. Returns the socket or -errno.
  */
 int sim_listener_take(struct sim_listener *l, enum sim_hello_type type, uint32_t ordinal,
 		      const bool *wanted, int num_ranks, struct sim_hello *ret_hello);
-/* Connects and says hello. Returns the socket or -errno. */
+/* Connects and sends @hello. Returns the socket or -errno. */
 int sim_connect(const struct sockaddr_in *addr, const struct sim_hello *hello, int abort_fd);
 int sim_send_all(int fd, const void *buf, size_t len, int abort_fd);
 int sim_recv_all(int fd, void *buf, size_t len, int abort_fd);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives. Those of one group form one batch: all make progress independently, and the
+ * Sends and receives. Those of one group form one batch. All make progress independently, and the
  * batch is done when all are. Between two ranks they match in order.
  *
- * A send is done when the peer reaches the matching receive. NCCL does the same for a message
- * that is larger than the buffers between the two. SIM_NCCL_BUFFERED is a number of bytes. A send
- * is then done as soon as at most that many are in flight to its peer, as NCCL's buffers allow
- * for small messages. Then a missing receive blocks no rank, and the next receive takes its
- * message. A receive smaller than the send takes its part and is done; one larger than the send
- * never finishes.
+ * A send is done when the peer reaches the matching receive. NCCL does the same for a message that
+ * is larger than the buffers between two ranks. SIM_NCCL_BUFFERED is a number of bytes. With it, a
+ * send is done as soon as at most that many bytes are in flight to its peer. NCCL's buffers allow
+ * the same for small messages. Then a missing receive blocks no rank, and the next receive takes
+ * its message. A receive smaller than the send takes its part and is done. A receive larger than
+ * the send never finishes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 struct p2p {
 	ncclComm_t comm;
 	const struct sim_task **recvs; /* per rank: the oldest unfinished receive */
-	/* per rank: that receive wants more bytes than its send has */
+	/* Per rank: its oldest unfinished receive wants more bytes than the matching send has. */
 	bool *is_stuck;
 	bool *wants_input;
 };
@@ -97,7 +97,7 @@ static bool try_recv(struct p2p *b, int p)
 	if (!m)
 		return false;
 	ack.units = m->header.bytes;
-	(void)sim_link_post(&b->comm->p2p[p], &ack, NULL); /* without memory the peer hangs */
+	(void)sim_link_post(&b->comm->p2p[p], &ack, NULL); /* if memory runs out, the peer hangs */
 	if (m->header.bytes < task_bytes(t)) {
 		memcpy(t->recv, m->data, m->header.bytes);
 		b->is_stuck[p] = true;
@@ -135,7 +135,7 @@ static bool advance(struct p2p *b)
 		}
 		while (b->recvs[p] && !b->is_stuck[p] && try_recv(b, p))
 			;
-		sim_link_pump(l, false); /* the acknowledgements */
+		sim_link_pump(l, false); /* writes the acknowledgements */
 		b->wants_input[p] = !is_sent(l) || (b->recvs[p] && !b->is_stuck[p]);
 		if (!is_sent(l) || b->recvs[p] || l->out)
 			is_complete = false;
@@ -156,7 +156,10 @@ static void run_batch(struct p2p *b, const struct sim_task *tasks)
 
 		if (is_complete && is_self_done)
 			return;
-		/* After taking a message, the socket may have more: poll() then returns at once. */
+		/*
+		 * The socket may have more data after a message was taken. poll() then returns at
+		 * once.
+		 */
 		sim_links_wait(b->comm, b->comm->p2p, b->wants_input);
 	}
 }

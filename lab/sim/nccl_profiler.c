@@ -5,9 +5,11 @@
  * end of the outermost ncclGroupEnd. The launching thread reports each launch: its group and its
  * collectives or sends and receives. Collectives on one rank are memory copies and cause no event.
  * NCCL 2.27 (version 4) reports the contents of a launch only if the plugin gave its group a
- * handle; 2.28 and later always do (ncclProfilerStartTaskEvents() in plugin/profiler.cc of each).
- * We define the structures here a second time on purpose: otherwise the agent's reading of them
- * would only be checked against itself.
+ * handle. 2.28 and later always report them (ncclProfilerStartTaskEvents() in plugin/profiler.cc of
+ * each).
+ *
+ * We define the structures a second time on purpose. If we shared the agent's definitions, a
+ * mistake in them would not show.
  */
 #include "lab/sim/nccl_profiler.h"
 
@@ -31,7 +33,7 @@ enum {
 	EVENT_GROUP_API = 1 << 8,
 	EVENT_COLL_API = 1 << 9,
 	EVENT_P2P_API = 1 << 10,
-	/* NCCL reports a group if the plugin wants it, or anything in it. */
+	/* NCCL reports a group if the plugin wants groups, or anything inside groups. */
 	EVENTS_OF_GROUP_API = EVENT_GROUP_API | EVENT_COLL_API | EVENT_P2P_API | EVENT_GROUP |
 			      EVENT_COLL | EVENT_P2P | EVENT_PROXY_OP | EVENT_PROXY_STEP,
 	STATE_GROUP_START_API_STOP = 23,
@@ -163,7 +165,7 @@ void sim_profiler_finalize(ncclComm_t comm)
 	comm->profiler = NULL;
 }
 
-/* Unsigned bytes are missing, as in the real list. */
+/* The list has no unsigned bytes, like the real one. */
 static const char *datatype_name(ncclDataType_t dtype)
 {
 	static const char *const names[] = {
@@ -272,7 +274,7 @@ void sim_profiler_end_is_over(void)
 	is_group_open = false;
 }
 
-/* NCCL's final form of the call: gathers and broadcasts move bytes. */
+/* Reports a collective in the form that NCCL launches: gathers and broadcasts move bytes. */
 static void launch_coll(ncclComm_t comm, struct sim_task *t, void *group, bool is_replay)
 {
 	bool in_bytes = t->kind == SIM_ALL_GATHER || t->kind == SIM_BROADCAST;
@@ -280,7 +282,7 @@ static void launch_coll(ncclComm_t comm, struct sim_task *t, void *group, bool i
 	void *handle;
 
 	event.parent = plugin_version == 4 ? group : t->profiler;
-	/* NCCL does not count calls in a graph: ncclProfilerStartTaskEvents() of 2.29.7. */
+	/* NCCL does not count calls in a graph: see ncclProfilerStartTaskEvents() of 2.29.7. */
 	event.coll.number = comm->profiler_numbers[t->kind];
 	if (!is_replay && !sim_cuda_is_captured(t->stream))
 		comm->profiler_numbers[t->kind]++;

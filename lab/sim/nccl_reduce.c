@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arithmetic of the simulated NCCL. We compute floating point of any width in double and round once
- * at the end, and integers in 64 bits: simple, and equal on every rank. The 8-bit floating point
- * types allow copies, but no reductions.
+ * at the end, and integers in 64 bits. That is simple, and gives every rank the same result. The
+ * 8-bit floating point types allow copies, but no reductions.
  */
 #include "lab/sim/nccl_reduce.h"
 
@@ -77,7 +77,7 @@ static uint16_t double_to_half(double v)
 	if (a < ldexp(1, -14))
 		return sign | (uint16_t)nearbyint(ldexp(a, 24));
 	(void)frexp(a, &exponent); /* a = m * 2^exponent with m in [0.5, 1) */
-	/* A mantissa that rounds up to 2048 correctly carries into the exponent. */
+	/* If the mantissa rounds up to 2048, the carry into the exponent gives the right number. */
 	return sign | (uint16_t)((unsigned int)(exponent + 13) * 1024 +
 				 nearbyint(ldexp(a, 11 - exponent)));
 }
@@ -186,12 +186,15 @@ static double combine_float(double a, double b, ncclRedOp_t op)
 		return fmax(a, b);
 	case ncclMin:
 		return fmin(a, b);
-	default: /* ncclSum, ncclAvg, a user-made operator: other code does the rest */
+	default: /* ncclSum, ncclAvg, or a user-made operator; other code divides or multiplies */
 		return a + b;
 	}
 }
 
-/* Unsigned arithmetic wraps, as the device's does; only comparisons care about the sign. */
+/*
+ * Combines two integers. Unsigned arithmetic wraps, as the device's does; the sign matters only in
+ * comparisons.
+ */
 static union sim_value combine_int(union sim_value a, union sim_value b, ncclRedOp_t op,
 				   bool has_no_sign)
 {

@@ -17,13 +17,13 @@ union sim_value {
 	uint64_t u;
 };
 
-/* acc = data (first contribution) or acc = acc op data. */
+/* Combine a contribution: acc = data for the first one, then acc = acc op data. */
 void sim_reduce_first(union sim_value *acc, const void *data, size_t count, ncclDataType_t dtype);
 void sim_reduce_next(union sim_value *acc, const void *data, size_t count, ncclDataType_t dtype,
 		     ncclRedOp_t op);
 void sim_reduce_store(void *dst, const union sim_value *acc, size_t count, ncclDataType_t dtype,
 		      ncclRedOp_t op, int nranks);
-/* data *= scalar, in the data type. */
+/* Multiplies data by scalar, in the data type. */
 void sim_reduce_scale(void *data, size_t count, ncclDataType_t dtype, double scalar);
-/* One element as a number. */
+/* Returns one element as a number. */
 double sim_value_to_double(const void *data, ncclDataType_t dtype);

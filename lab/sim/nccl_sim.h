@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internals of the simulated NCCL, libnccl.so.2. The files, in the order that an op passes them:
+ * Internals of the simulated NCCL, libnccl.so.2. The files, in the order in which an op passes
+ * through them:
  *
  *	nccl_api.c	public functions: check the arguments, make a task
  *	nccl_group.c	collect the tasks of a group; at its end connect and launch
- *	nccl_launch.c	queue a launch on a stream; take turns within a communicator
- *	nccl_coll.c	run a collective when the stream gets there
+ *	nccl_launch.c	queue a launch on a stream; order the launches of a communicator
+ *	nccl_coll.c	run a collective when the stream reaches it
  *	nccl_p2p.c	run a batch of sends and receives
  *	nccl_link.c	messages over one connection
  *	nccl_reduce.c	arithmetic on data types
- *	nccl_profiler.c	report all of this to a profiler plugin
- *	nccl_steps.c	and the steps of each connection
+ *	nccl_profiler.c	report calls and launches to a profiler plugin
+ *	nccl_steps.c	report the steps of each connection to the plugin
  *
- * and for communicators nccl_comm.c (life), nccl_bootstrap.c (rendezvous of ranks) and
+ * Communicators are in nccl_comm.c (lifetime), nccl_bootstrap.c (rendezvous of ranks) and
  * nccl_net.c (sockets).
  */
 #pragma once
@@ -32,7 +33,10 @@
 
 /* ---- nccl_error.c ---- */
 
-/* Keeps the text for ncclGetLastError (and stderr, with NCCL_DEBUG=WARN) and returns @result. */
+/*
+ * Stores the text for ncclGetLastError, prints it on stderr with NCCL_DEBUG=WARN, and returns
+ * @result.
+ */
 ncclResult_t sim_fail(ncclResult_t result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -56,12 +60,12 @@ struct sim_task {
 	size_t count;
 	ncclDataType_t dtype;
 	ncclRedOp_t op;
-	double scalar; /* for a user-made operator */
-	int root;      /* or peer */
+	double scalar; /* factor of a user-made operator */
+	int root;      /* root, or peer of a send or receive */
 	ncclComm_t comm;
 	CUstream stream;
 	void *profiler; /* the plugin's handle for the call */
-	void *launched; /* and for its launch */
+	void *launched; /* the plugin's handle for the launch */
 };
 
 static inline bool sim_is_p2p(const struct sim_task *t)
@@ -71,10 +75,10 @@ static inline bool sim_is_p2p(const struct sim_task *t)
 
 /* ---- nccl_group.c ---- */
 
-/* A blocking job at the group's end: init, or split if @group is set. */
+/* A blocking job at the end of a group: a split if @group is set, else an init. */
 struct sim_job {
 	struct sim_job *next;
-	ncclComm_t comm; /* the new one, for a split the parent; holds a reference */
+	ncclComm_t comm; /* the new communicator, or the parent of a split; holds a reference */
 	ncclComm_t *newcomm;
 	ncclResult_t result;
 	ncclUniqueId id;
@@ -88,11 +92,17 @@ struct sim_job {
 };
 
 void sim_group_start(void);
-/* info: the outermost end makes communicators but launches nothing; NULL = do everything. */
+/*
+ * Ends a group. info: the outermost end makes communicators but launches nothing; NULL = it does
+ * everything.
+ */
 ncclResult_t sim_group_end(ncclSimInfo_t *info);
 /* Copies the task into the open group. */
 ncclResult_t sim_group_add(const struct sim_task *task);
-/* The same for a job; consumes job->group and the reference job->comm, also on failure. */
+/*
+ * Copies the job into the open group. Takes over job->group and the reference job->comm, also on
+ * failure.
+ */
 ncclResult_t sim_group_add_job(const struct sim_job *job);
 /* Records that a call inside the group failed, so that the group fails. */
 ncclResult_t sim_group_note(ncclResult_t result);
@@ -100,8 +110,8 @@ ncclResult_t sim_group_note(ncclResult_t result);
 /* ---- nccl_launch.c ---- */
 
 /*
- * Queues the tasks (one collective, or a batch of p2p; consumed) on their stream. Does not block,
- * except under SIM_NCCL_SPIN.
+ * Queues the tasks on their stream: one collective, or a batch of sends and receives. Takes over
+ * the tasks. Does not block, except under SIM_NCCL_SPIN.
  */
 ncclResult_t sim_launch(ncclComm_t comm, struct sim_task *tasks);
 /* Blocks until all launches on the communicator have run. */

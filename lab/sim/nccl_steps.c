@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sender's data is there from the start, so its GPU fills each buffer at once, and the network
- * takes each step at once. It confirms a step when the socket has all its bytes. A receiver's steps
- * arrive with their bytes, and its GPU consumes them at once, but the last one only when the
- * collective takes the message.
+ * Simulates the steps of a connection. A sender has its data from the start, so its GPU fills each
+ * buffer at once, and the network takes each step at once. The network confirms a step when the
+ * socket has all bytes of the step. A receiver's steps arrive with their bytes. Its GPU consumes
+ * them at once, except for the last one, which it consumes when the collective takes the message.
  */
 #include "lab/sim/nccl_steps.h"
 
@@ -33,7 +33,7 @@ void sim_steps_begin(struct sim_steps *s, struct ncclComm *comm, void *launch, i
 	*s = (struct sim_steps){
 		.comm = comm, .link = link, .is_send = is_send, .steps = part.steps, .bytes = bytes
 	};
-	/* A peer that is ahead may have sent this message, or a part of it, already. */
+	/* A peer that is ahead may already have sent this message, or a part of it. */
 	if (is_send)
 		s->first_byte = link->posted_total;
 	else
@@ -50,7 +50,7 @@ static void post(struct sim_steps *s)
 	sim_profiler_step_state(step, s->is_send ? SEND_GPU_WAIT : RECV_WAIT, 0);
 }
 
-/* The sender hands the step over; the receiver has got it. */
+/* Moves a step on: a sender passes it to the network, or a receiver has got it. */
 static void move(struct sim_steps *s)
 {
 	void *step = s->open[s->moved++ % SIM_STEPS_OPEN];
@@ -62,7 +62,7 @@ static void move(struct sim_steps *s)
 		sim_profiler_step_state(step, RECV_GPU_WAIT, STEP_BYTES);
 }
 
-/* Number of steps whose bytes have all passed through the socket. */
+/* Returns the number of steps whose bytes have all passed through the socket. */
 static int passed(const struct sim_steps *s)
 {
 	uint64_t total = s->is_send ? s->link->written_total : s->link->read_total;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common setup of the simulated NCCL's tests: a communicator of all ranks, a stream, two
- * buffers. A rank's exit status is the line of the failed check.
+ * The common setup of tests of the simulated NCCL: a communicator of all ranks, a stream, and two
+ * buffers. A rank's exit status is the line number of the failed check.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ static inline int env_close(struct env *e)
 	return 0;
 }
 
-/* Runs @fn on @n ranks and expects all to end with 0. */
+/* Runs @fn on @n ranks and asserts that all exit with 0. */
 static inline void run_all(int n, sim_rank_fn fn, void *arg)
 {
 	struct sim_ranks ranks;

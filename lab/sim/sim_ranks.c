@@ -30,8 +30,8 @@ static int start_child(struct sim_ranks *ranks, sim_rank_fn fn, struct sim_rank 
 }
 
 /*
- * We make the id after forking the children: making it starts a thread, and a child of a process
- * with threads may inherit a locked lock.
+ * We make the id after we have forked the children. Making it starts a thread, and a child of a
+ * process with threads may inherit a locked lock.
  */
 static int send_id(int fd, int n)
 {
@@ -40,7 +40,7 @@ static int send_id(int fd, int n)
 	if (ncclGetUniqueId(&id) != ncclSuccess)
 		return -EINVAL;
 	for (int i = 0; i < n; i++) {
-		/* Less than PIPE_BUF: whole ids arrive. */
+		/* An id has fewer bytes than PIPE_BUF, so each child reads a whole id. */
 		if (write(fd, &id, sizeof(id)) != sizeof(id))
 			return -EIO;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rank processes for tests: forks N children that each run a function, and reports which of them
- * finish. One thread; for test programs that have not used the simulated driver themselves.
+ * Rank processes for tests. It forks N children that each run a function, and reports which of them
+ * finish. One thread. The test program must not have used the simulated driver itself.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <sys/types.h>
 
 #define SIM_RANKS_MAX 16
-/* Long enough for a loaded machine: tests normally finish much earlier. */
+/* Time limit, long enough for a loaded machine. Tests normally finish much earlier. */
 #define SIM_RANKS_DEADLINE_MS 120000
-/* How long we watch a hanging process. */
+/* Time for which we watch a process that must hang. */
 #define SIM_RANKS_HANG_MS 300
 
 struct sim_rank {
@@ -23,7 +23,7 @@ struct sim_rank {
 	void *arg;
 };
 
-/* Runs in a child. Returns the exit status. */
+/* The function of a rank, which runs in a child. Returns the exit status. */
 typedef int (*sim_rank_fn)(struct sim_rank *self);
 
 struct sim_ranks {
@@ -31,7 +31,7 @@ struct sim_ranks {
 	pid_t pids[SIM_RANKS_MAX];
 	int pidfds[SIM_RANKS_MAX];
 	bool is_finished[SIM_RANKS_MAX];
-	int statuses[SIM_RANKS_MAX]; /* as from waitpid() */
+	int statuses[SIM_RANKS_MAX]; /* results of waitpid() */
 	int arrived_fd;
 };
 
@@ -39,14 +39,17 @@ struct sim_ranks {
 int sim_ranks_start(struct sim_ranks *ranks, int n, sim_rank_fn fn, void *arg);
 /* In a child: reports to the parent that everything is enqueued. */
 void sim_rank_arrived(const struct sim_rank *self);
-/* Waits until all children have reported this. Returns true if they did before the deadline. */
+/*
+ * Waits until all children have called sim_rank_arrived(). Returns false if the deadline passes
+ * before.
+ */
 bool sim_ranks_wait_arrived(struct sim_ranks *ranks);
 /*
- * Waits until the children in @mask (bit r: rank r) have finished or @timeout_ms is over. Returns
- * the mask of the finished ones among them.
+ * Waits until the children in @mask (bit r: rank r) have finished, for at most @timeout_ms. Returns
+ * the mask of those that have finished.
  */
 unsigned int sim_ranks_wait(struct sim_ranks *ranks, unsigned int mask, int timeout_ms);
-/* Exit status of a finished child; -1 if it was killed or has not finished. */
+/* Returns the exit status of a finished child; -1 = it was killed or has not finished. */
 int sim_ranks_exit_status(const struct sim_ranks *ranks, int rank);
 /* Kills and reaps the remaining children. */
 void sim_ranks_stop(struct sim_ranks *ranks);
@@ -57,5 +60,8 @@ struct sim_rank_device {
 	ncclComm_t comm;
 };
 
-/* Makes a context current, a stream and the communicator of all ranks. Returns 0 or a line. */
+/*
+ * Makes a context current, a stream, and the communicator of all ranks. Returns 0, or the line
+ * number of the failed call.
+ */
 int sim_rank_open(const struct sim_rank *self, struct sim_rank_device *ret_dev);

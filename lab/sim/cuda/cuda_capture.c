@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture of the simulated driver. We do not check that every stream that joined a capture
- * was joined back.
+ * Stream capture of the simulated driver. Unlike the real driver, we do not check that every stream
+ * that joined a capture is joined back before the capture ends.
  */
 #include "lab/sim/cuda/cuda_graph.h"
 
@@ -18,7 +18,7 @@ CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item)
 CUresult sim_capture_join(struct CUstream_st *s, struct CUgraph_st *capture)
 {
 	if (!sim_graph_exists(capture) || !capture->is_capturing)
-		return CUDA_ERROR_INVALID_VALUE; /* recorded in a capture that has ended */
+		return CUDA_ERROR_INVALID_VALUE; /* the event is of a capture that has ended */
 	if (s->capture && s->capture != capture) {
 		(void)sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
 		return sim_capture_spoil(capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -34,8 +34,8 @@ CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error)
 }
 
 /*
- * A capture in GLOBAL mode forbids unsafe calls to all threads, one in THREAD_LOCAL mode to its own
- * thread. A thread in RELAXED mode may make them.
+ * A capture in GLOBAL mode forbids unsafe calls to all threads. A capture in THREAD_LOCAL mode
+ * forbids them to its own thread. A thread in RELAXED mode may always make them.
  */
 CUresult sim_capture_check_unsafe(void)
 {
@@ -75,7 +75,7 @@ CUresult sim_capture_check_legacy(struct CUctx_st *ctx)
 	return check.result;
 }
 
-/* Lock held. */
+/* Begins a capture. given: the graph to capture into; NULL = a new one. Lock held. */
 static CUresult begin(struct CUstream_st *s, struct CUgraph_st *given, CUstreamCaptureMode mode)
 {
 	struct CUgraph_st *g = given;
@@ -163,7 +163,10 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 	return r;
 }
 
-/* In our captures every item follows all earlier ones, so other dependencies change nothing. */
+/*
+ * Adds dependencies of the next node. They change nothing, because in our captures every item
+ * follows all earlier ones.
+ */
 CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *deps,
 					   const CUgraphEdgeData *edges, size_t num_deps,
 					   unsigned int flags)
@@ -181,7 +184,9 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *deps,
 	return r;
 }
 
-/* Single nodes have no handles, so a capture reports no dependencies of the next one. */
+/*
+ * A capture reports no dependencies of the next node, because we have no handles of single nodes.
+ */
 static CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
 			     CUgraph *graph, size_t *num_deps)
 {

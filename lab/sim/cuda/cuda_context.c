@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices and contexts of the simulated driver. SIM_CUDA_DEVICES is the number of devices. A forked
- * child gets CUDA_ERROR_NOT_INITIALIZED from every call, as with the real driver: its worker
- * threads did not survive the fork, so nothing it queued could ever run.
+ * Devices and contexts of the simulated driver. SIM_CUDA_DEVICES is the number of devices. In a
+ * forked child, every call returns CUDA_ERROR_NOT_INITIALIZED, as with the real driver. The worker
+ * threads did not survive the fork, so nothing that the child queued could ever run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +89,8 @@ bool sim_ctx_is_valid(struct CUctx_st *ctx)
 }
 
 /*
- * We never free contexts, because we must always distinguish stale handles from live ones.
- * Lock held.
+ * Makes a context. We never free contexts, because we must always distinguish stale handles from
+ * live ones. Lock held.
  */
 static struct CUctx_st *ctx_new(CUdevice dev, unsigned int flags, bool is_primary)
 {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies and fills of the simulated driver. The synchronous ones go through the default stream and
- * wait, so they come after all work in the context's blocking streams. Copies work in a stream of
- * any context, as they do with the real driver.
+ * Copies and fills of the simulated driver. Synchronous ones go through the default stream and
+ * wait, so they come after all work in the context's blocking streams. A copy works in a stream of
+ * any context, as with the real driver.
  *
  * An asynchronous copy is asynchronous only with memory that the device can access. With pageable
  * memory ("API synchronization behavior" in NVIDIA's description of the driver API), a copy to the
- * host returns when all data has arrived. A copy from the host returns when the bytes are staged; a
- * large one waits for the stream first. A copy between two places on the host is practically
- * synchronous. A captured copy only becomes part of a graph.
+ * host returns when all data has arrived. A copy from the host returns when the bytes are staged,
+ * that is saved elsewhere; a large one waits for the stream first. A copy between two places on the
+ * host is practically synchronous. A captured copy only becomes part of a graph.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/sim/cuda/cuda_sim.h"
 
-/* "A memory block of 64 KB or less" does not wait (CUDA programming guide, asynchronous execution).
+/*
+ * Copies of at most this size do not wait: "A memory block of 64 KB or less" (CUDA programming
+ * guide, asynchronous execution).
  */
 #define STAGED_MAX (64u << 10)
 
@@ -40,12 +42,12 @@ static CUresult submit(struct sim_item *item, CUstream handle, bool is_sync)
 }
 
 enum way {
-	WAY_QUEUE, /* the device can access both sides when the stream gets there */
+	WAY_QUEUE, /* the device can access both sides when the stream reaches the copy */
 	WAY_STAGE,
 	WAY_WAIT,
 };
 
-/* For an asynchronous copy. Lock held. */
+/* Chooses the way of an asynchronous copy. Lock held. */
 static enum way way_of(const void *dst, const void *src, size_t size)
 {
 	if (!sim_memory_is_device(dst, size) && !sim_memory_is_device(src, size))
@@ -57,7 +59,7 @@ static enum way way_of(const void *dst, const void *src, size_t size)
 	return WAY_QUEUE;
 }
 
-/* Saves the bytes as they are now: the caller may change them. */
+/* Saves the bytes as they are now, because the caller may change them. */
 static CUresult stage(struct sim_item *item)
 {
 	item->staging = malloc(item->count);

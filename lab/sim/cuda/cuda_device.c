@@ -45,7 +45,7 @@ CUresult cuDeviceGetCount(int *count)
 	return r;
 }
 
-/* The same name for all devices of a process. */
+/* Returns the same name for all devices of a process. */
 CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
 	const char *model = getenv("SIM_CUDA_MODEL");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of the simulated driver: an event is a place in a stream, that is a stream and a sequence
- * number. Recording again moves the event; earlier waiters keep waiting for the old place.
+ * Events of the simulated driver. An event is a place in a stream: the stream and a sequence
+ * number. A new recording moves the event. Earlier waiters keep waiting for the old place.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -16,7 +16,8 @@ struct CUevent_st {
 	uint64_t seq;
 	uint64_t reached_seq;
 	uint64_t reached_ns;
-	struct CUgraph_st *capture; /* the graph of the last recording; compared, never followed */
+	/* the graph of the last recording; only for comparison, as it may be freed */
+	struct CUgraph_st *capture;
 };
 
 static struct CUevent_st *events;
@@ -53,7 +54,10 @@ bool sim_event_exists(const struct CUevent_st *event)
 	return false;
 }
 
-/* Locks. On return the lock is held only if the result is CUDA_SUCCESS. */
+/*
+ * Checks the event and takes the lock. On return the lock is held only if the result is
+ * CUDA_SUCCESS.
+ */
 static CUresult event_lock(CUevent handle)
 {
 	CUresult r = sim_enter();
@@ -147,19 +151,23 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
 		event->capture = s->capture;
 	if (r == CUDA_SUCCESS && s->capture) {
 		pthread_mutex_unlock(&sim_lock);
-		return CUDA_SUCCESS; /* an edge between nodes that run in order anyway */
+		/* an edge of the graph between nodes that run in this order anyway */
+		return CUDA_SUCCESS;
 	}
 	if (r == CUDA_SUCCESS)
 		r = sim_stream_submit(s, &item);
 	if (r == CUDA_SUCCESS) {
-		event->refs++; /* for the queued item */
+		event->refs++; /* the queued item holds a reference */
 		sim_event_place(event, s);
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return r;
 }
 
-/* Not an edge of the graph: the graph's launch waits for the last recording at that time. */
+/*
+ * Adds a wait for an event outside of the graph. It is no edge: the launch of the graph waits for
+ * the event's last recording at that time.
+ */
 static CUresult wait_external(struct CUstream_st *s, CUevent event)
 {
 	struct sim_item item = { .kind = SIM_ITEM_WAIT_EXTERNAL, .event = event };
@@ -248,7 +256,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 	return elapsed(ms, start, end);
 }
 
-/* The name in programs built against CUDA 12 and older. */
+/* The name of this function in programs built against CUDA 12 and older. */
 CUresult sim_event_elapsed_time_v1(float *ms, CUevent start,
 				   CUevent end) __asm__("cuEventElapsedTime");
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs of the simulated driver. A graph is a list of the items that streams queued during its
- * capture. It runs them in that order, one after the other, regardless of branches: a legal
- * schedule, but the real driver might choose another. For the same reason, edges added by hand
- * change nothing. We refuse conditional nodes and memory nodes.
+ * capture. It runs them in that order, one after the other, and ignores branches. That is a legal
+ * schedule, but the real driver might choose another. For the same reason, edges that a program
+ * adds change nothing. We refuse conditional nodes and memory nodes.
  *
  * Events from outside the capture (CU_EVENT_WAIT_EXTERNAL, cuGraphAddEventRecordNode()) order the
- * whole launch, not a node: it waits for them before it begins, and they are reached at its end.
+ * whole launch, not a node. A launch waits for them before it begins. It reaches the events that it
+ * records at its end.
  */
 #include "lab/sim/cuda/cuda_graph.h"
 
@@ -17,7 +18,7 @@
 struct CUgraphExec_st {
 	struct CUgraphExec_st *next;
 	struct sim_nodes *nodes;    /* holds a reference */
-	struct CUstream_st *stream; /* of the last launch; holds a reference */
+	struct CUstream_st *stream; /* stream of the last launch; holds a reference */
 	uint64_t seq;
 };
 
@@ -42,7 +43,10 @@ static void *destroy_object(void *arg)
 	return NULL;
 }
 
-/* The destructor runs in one of the driver's threads, which must not call the driver. Lock held. */
+/*
+ * Drops a reference. The destructor runs in one of the driver's threads, and must not call the
+ * driver. Lock held.
+ */
 static void object_unref(struct CUuserObject_st *object)
 {
 	pthread_t thread;
@@ -168,7 +172,7 @@ CUresult sim_graph_add(struct CUgraph_st *g, const struct sim_item *item)
 	return CUDA_SUCCESS;
 }
 
-/* Consumes the reference to nodes. */
+/* Adds a child graph. Takes over the reference to nodes. */
 static CUresult add_child(struct CUgraph_st *g, struct sim_nodes *nodes)
 {
 	const struct sim_item item = { .kind = SIM_ITEM_GRAPH, .nodes = nodes };
@@ -270,7 +274,7 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 	return g && g->nodes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* An object is not a node. */
+/* Counts the nodes. A user object is an item, but not a node. */
 static size_t count_nodes(const struct sim_nodes *nodes)
 {
 	size_t count = 0;
@@ -334,7 +338,10 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgra
 	return r;
 }
 
-/* Edges from earlier nodes to later ones agree with the order anyway. */
+/*
+ * An edge from an earlier node to a later one changes nothing, because nodes run in this order
+ * anyway.
+ */
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 				const CUgraphEdgeData *edges, size_t num_deps)
 {
@@ -433,7 +440,7 @@ static void place_externals(const struct sim_nodes *nodes, struct CUstream_st *s
 	}
 }
 
-/* Lock held. Launches of one executable graph never overlap. */
+/* Launches an executable graph. Its launches never overlap. Lock held. */
 static CUresult launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 {
 	struct sim_item wait = { .kind = SIM_ITEM_WAIT };
@@ -479,7 +486,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 	return r;
 }
 
-/* Here stream 0 is the calling thread's own. */
+/* In this variant stream 0 is the calling thread's own stream. */
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream handle)
 {
 	return cuGraphLaunch(exec, handle ? handle : CU_STREAM_PER_THREAD);

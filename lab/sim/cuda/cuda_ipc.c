@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory that other processes can map. If SIM_CUDA_PEERS is set, all memory of a process's
- * devices comes from one file in memory, which is far larger than any use of it. We never reuse
- * addresses, and return freed memory to the system as a hole in the file. A handle identifies the
- * process's file and the position in it; another process of the same user maps just that part.
+ * Device memory that other processes can map. If SIM_CUDA_PEERS is set, all device memory of a
+ * process comes from one file in memory, which is far larger than any program needs. We never reuse
+ * addresses. Freed memory becomes a hole in the file, so the system gets it back. A handle has the
+ * process's file and the position in it. Another process of the same user maps just that part.
  *
- * Without SIM_CUDA_PEERS device memory comes from malloc(), where sanitizers check it, and no
- * device can access another one's.
+ * Without SIM_CUDA_PEERS device memory comes from malloc(), where sanitizers check it. No device
+ * can then access another one's memory.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "lab/sim/cuda/cuda_sim.h"
 
-/* Address space only: a quarter of a percent of a process's. */
+/* Size of the file. It takes only address space, a quarter of a percent of that of a process. */
 #define ARENA_BYTES ((size_t)1 << 40)
 
 static struct {
@@ -52,7 +52,7 @@ static size_t whole_pages(size_t size)
 	return (size + page - 1) / page * page;
 }
 
-/* Lock held. */
+/* Makes the file and maps it. Lock held. */
 static bool open_arena(void)
 {
 	void *start;
@@ -84,7 +84,7 @@ void *sim_shared_alloc(size_t size)
 
 void sim_shared_free(void *ptr, size_t size)
 {
-	/* Other processes with a mapping read zeros from now on. */
+	/* Other processes that have mapped the memory read zeros from now on. */
 	(void)fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(char *)ptr - arena.start, (off_t)whole_pages(size));
 }
@@ -115,7 +115,7 @@ CUresult sim_shared_map(const CUipcMemHandle *handle, void **ret_ptr, size_t *re
 	if (h.magic != HANDLE_MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (h.pid == getpid())
-		/* like the real driver: this process has the memory already */
+		/* as with the real driver: this process has the memory already */
 		return CUDA_ERROR_INVALID_CONTEXT;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h.pid, (int)h.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);

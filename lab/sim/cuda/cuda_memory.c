@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the simulated driver. Device memory is host memory with an entry that marks it as
- * device memory; a registered host page has the same address on the device.
+ * Memory of the simulated driver. Device memory is host memory that a table marks as device memory.
+ * A registered host page has the same address on the device.
  *
  * We are stricter than the real driver in one point, so that mistakes show: cuMemHostRegister needs
  * whole pages. Freeing device memory waits for the device, as with the real driver.
@@ -17,8 +17,8 @@
 
 enum range_kind {
 	RANGE_DEVICE,
-	RANGE_SHARED, /* a device's; other processes can map it */
-	RANGE_MAPPED, /* another process's */
+	RANGE_SHARED, /* memory of a device that other processes can map */
+	RANGE_MAPPED, /* memory of another process */
 	RANGE_HOST_ALLOC,
 	RANGE_HOST_REGISTERED,
 };
@@ -88,8 +88,8 @@ static CUresult range_add(enum range_kind kind, void *start, size_t size, unsign
 }
 
 /*
- * Removes the entry of that kind that starts there. Lock held. Returns its size, or 0 without such
- * an entry.
+ * Removes the entry of that kind that starts at this address. Returns the entry's size, or 0 if
+ * there is none. Lock held.
  */
 static size_t range_remove(enum range_kind kind, uintptr_t start)
 {
@@ -306,7 +306,7 @@ CUresult cuMemHostUnregister(void *ptr)
 	return r;
 }
 
-/* Looks up a host pointer and copies its entry. */
+/* Finds the entry of a host pointer and copies it. */
 static CUresult host_range(const void *ptr, struct range *ret_range)
 {
 	struct CUctx_st *ctx;
@@ -422,7 +422,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib, CUdevicep
 
 /* ---- stream-ordered memory ---- */
 
-/* Pools hold no memory: they only name an allocator. */
+/* A pool. It holds no memory, and only identifies an allocator. */
 struct CUmemPoolHandle_st {
 	CUdevice dev;
 };
@@ -444,7 +444,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props)
 	return CUDA_SUCCESS;
 }
 
-/* Allocations from it stay until the program frees them, as with the real driver. */
+/* Allocations from the pool stay until the program frees them, as with the real driver. */
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	if (!pool)
@@ -458,7 +458,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attr, void *value)
 	return pool && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* We allocate before the stream gets there, which does no harm. */
+/* We allocate at once and not when the stream reaches the call. That does no harm. */
 CUresult cuMemAllocAsync(CUdeviceptr *ret_ptr, size_t size, CUstream stream)
 {
 	return cuMemAlloc(ret_ptr, size);

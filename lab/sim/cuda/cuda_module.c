@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of the simulated device. It cannot run GPU code, so it knows some kernels by name and
- * does their work on the CPU. We accept any image that begins like a GPU image; an image of host
- * functions (host_image.h) contains kernels of its own.
+ * does their work on the CPU. We accept any image that begins like a GPU image. An image of host
+ * functions (host_image.h) contains its own kernels.
  *
- * A kernel with an invalid access kills a real context for good; here it kills the process.
+ * A kernel with an invalid access makes a real context unusable. Here it kills the process.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct CUfunc_st {
 	const char *name;
 	size_t param_bytes;
 	void (*run)(const void *param);
-	const struct sim_host_kernel *host; /* instead of run: a kernel from the program */
+	const struct sim_host_kernel *host; /* replaces `run` for a kernel of the program */
 };
 
 struct CUmod_st {
@@ -161,10 +161,10 @@ CUresult cuModuleGetFunction(CUfunction *ret_fn, CUmodule module, const char *na
 }
 
 struct sim_launch {
-	unsigned int refs; /* needs the lock */
+	unsigned int refs; /* guarded by sim_lock */
 	const struct CUfunc_st *fn;
 	unsigned int blocks;
-	_Alignas(16) char param[]; /* in the layout of the program's kernel */
+	_Alignas(16) char param[]; /* the parameter, in the layout of the program's kernel */
 };
 
 struct block {
@@ -182,7 +182,10 @@ static void *run_block(void *arg)
 	return NULL;
 }
 
-/* The blocks wait for other processes' kernels, not for each other's end: we run all at once. */
+/*
+ * Runs all blocks at once, each in a thread. A block waits for kernels of other processes. If
+ * blocks ran one after the other, this wait might never end.
+ */
 static void run_blocks(const struct sim_launch *l)
 {
 	struct block blocks[SIM_HOST_BLOCKS_MAX];
@@ -221,7 +224,7 @@ void sim_launch_unref(struct sim_launch *l)
 		free(l);
 }
 
-/* Copies the parameter, from its address or from a buffer with its size. */
+/* Copies the kernel's parameter, from its address or from a buffer that states its size. */
 static CUresult take_param(const struct CUfunc_st *fn, void **params, void **extra, void *ret_param)
 {
 	const void *buffer = NULL;
@@ -266,7 +269,7 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	l->refs = 1;
 	l->fn = fn;
 	l->blocks = gx * gy * gz;
-	/* like the real driver, copy it at the launch */
+	/* copy the parameter at the launch, as the real driver does */
 	r = take_param(fn, params, extra, l->param);
 	if (r == CUDA_SUCCESS)
 		r = sim_stream_lock_in_ctx(stream, &s);
@@ -280,7 +283,7 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigne
 	return r;
 }
 
-/* Attributes request a placement of blocks, which we do not have. */
+/* We ignore the attributes, which request a placement of blocks. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction fn, void **params, void **extra)
 {
 	if (!c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internals of the simulated driver, libcuda.so.1. Device memory is host memory, a stream is a
- * queue with one worker thread, a context is a name that streams belong to.
+ * Internals of the simulated driver, libcuda.so.1. Device memory is host memory, and a stream is a
+ * queue with one worker thread. A context runs nothing; it only groups streams.
  *
  * One lock, sim_lock, guards every structure below. No thread holds it while a queued item runs.
  */
@@ -20,7 +20,7 @@ struct CUctx_st {
 	CUdevice dev;
 	unsigned long long id;
 	unsigned int flags;
-	unsigned int primary_refs; /* for a primary context: its retains without release */
+	unsigned int primary_refs; /* for a primary context: number of retains without a release */
 	bool is_primary;
 	bool is_alive;
 	struct CUstream_st *legacy; /* the default stream, created at first use */
@@ -37,7 +37,7 @@ enum sim_item_kind {
 	SIM_ITEM_EVENT,
 	SIM_ITEM_GRAPH,
 	SIM_ITEM_KERNEL,
-	/* Only in graphs; they run nothing. */
+	/* These occur only in graphs, and run nothing. */
 	SIM_ITEM_WAIT_EXTERNAL,
 	SIM_ITEM_RECORD_EXTERNAL,
 	SIM_ITEM_USER_OBJECT,
@@ -59,7 +59,7 @@ struct sim_item {
 	struct sim_nodes *nodes;        /* for a graph; holds a reference */
 	struct sim_launch *launch;      /* for a kernel; holds a reference */
 	struct CUuserObject_st *object; /* holds a reference */
-	void *staging;                  /* the target of src if the item owns it */
+	void *staging;                  /* memory that src points to, if the item owns it */
 };
 
 struct CUstream_st {
@@ -75,21 +75,27 @@ struct CUstream_st {
 	uint64_t completed; /* number of finished items */
 	struct sim_item *head;
 	struct sim_item *tail;
-	pthread_cond_t work;        /* the queue is no longer empty, or the stream is destroyed */
-	pthread_cond_t done;        /* completed has grown */
-	struct CUgraph_st *capture; /* queued items go into it; NULL = the stream runs */
+	pthread_cond_t work; /* the queue is no longer empty, or the stream is destroyed */
+	pthread_cond_t done; /* completed has grown */
+	/* the graph that queued items are added to; NULL = the stream runs them */
+	struct CUgraph_st *capture;
 };
 
 extern pthread_mutex_t sim_lock;
 
 /*
- * CUDA_SUCCESS if this thread may call: initialised, not in a forked child, not in a host function.
+ * Returns CUDA_SUCCESS if this thread may call the driver: it is initialised, and we are neither in
+ * a forked child nor in a host function.
  */
 CUresult sim_enter(void);
-/* The same, and makes a context current, which it returns in @ret_ctx. */
+/*
+ * Checks the thread like sim_enter(). Returns its current context in @ret_ctx, or an error if none
+ * is current and alive.
+ */
 CUresult sim_enter_ctx(struct CUctx_st **ret_ctx);
 /*
- * Marks the calling thread as inside or outside of a host function, which may not call the driver.
+ * Marks the calling thread as inside or outside of a host function. Inside, it must not call the
+ * driver.
  */
 void sim_set_in_host_fn(bool is_inside);
 int sim_device_count(void);
@@ -101,26 +107,33 @@ bool sim_ctx_is_valid(struct CUctx_st *ctx);
  * Lock held.
  */
 CUresult sim_stream_resolve(CUstream handle, struct CUstream_st **ret_stream);
-/* Enters, locks and resolves. On return the lock is held only if the result is CUDA_SUCCESS. */
+/*
+ * Calls sim_enter(), takes the lock and resolves the handle. On return the lock is held only if the
+ * result is CUDA_SUCCESS.
+ */
 CUresult sim_stream_lock(CUstream handle, struct CUstream_st **ret_stream);
-/* The same, but the stream's context must be the current one. */
+/* Works like sim_stream_lock(), but fails unless the stream's context is the current one. */
 CUresult sim_stream_lock_in_ctx(CUstream handle, struct CUstream_st **ret_stream);
 /*
- * Queues a copy of @item, after the items that the default stream's rules put before it. Lock held.
+ * Queues a copy of @item, after items of other streams that must run before it by the rules of the
+ * default stream. Lock held.
  */
 CUresult sim_stream_submit(struct CUstream_st *s, const struct sim_item *item);
 void sim_stream_ref(struct CUstream_st *s);
 void sim_stream_unref(struct CUstream_st *s);
 /* Calls fn for each live stream. Lock held. */
 void sim_streams_each(void (*fn)(struct CUstream_st *s, void *arg), void *arg);
-/* Runs an item that needs neither the lock nor the worker. */
+/* Runs an item that needs neither the lock nor the worker thread. */
 void sim_item_run(const struct sim_item *it);
 /* Blocks until item @seq of the stream has finished. Lock held, released while waiting. */
 void sim_stream_wait(struct CUstream_st *s, uint64_t seq);
-/* Blocks until all earlier items in @ctx have finished. Lock held. */
+/*
+ * Blocks until all items that @ctx has queued so far have finished. Lock held, released while
+ * waiting.
+ */
 void sim_ctx_drain(struct CUctx_st *ctx);
 
-/* Called by the worker when it reaches the event's item. Lock held. */
+/* Called by the worker thread when it reaches the event's item. Lock held. */
 void sim_event_reached(struct CUevent_st *event, uint64_t seq);
 void sim_event_ref(struct CUevent_st *event);
 void sim_event_unref(struct CUevent_st *event);
@@ -140,24 +153,30 @@ bool sim_memory_is_device(const void *addr, size_t size);
 
 /* True if devices can access each other's memory, including other processes'. */
 bool sim_has_peers(void);
-/* Memory that other processes can map; NULL = none left. Lock held for all functions below. */
+/*
+ * Returns memory that other processes can map; NULL = none left. This function and those below need
+ * the lock.
+ */
 void *sim_shared_alloc(size_t size);
 void sim_shared_free(void *ptr, size_t size);
-/* Makes a handle for another process. False: the memory is not shareable. */
+/* Makes a handle for another process. Returns false if the memory is not shareable. */
 bool sim_shared_handle(const void *ptr, size_t size, CUipcMemHandle *ret_handle);
 CUresult sim_shared_map(const CUipcMemHandle *handle, void **ret_ptr, size_t *ret_size);
 void sim_shared_unmap(void *ptr, size_t size);
 
 /* ---- cuda_module.c ---- */
 
-/* Runs a kernel without the lock; callers may repeat it. */
+/* Runs a kernel. Needs no lock. Callers may run the same launch again. */
 void sim_launch_run(const struct sim_launch *launch);
 void sim_launch_ref(struct sim_launch *launch);
 void sim_launch_unref(struct sim_launch *launch);
 
 /* ---- cuda_graph.c ---- */
 
-/* The items of a graph, in the order of capture. Immutable after the first further reference. */
+/*
+ * The items of a graph, in the order of capture. They never change once there is a second reference
+ * to them.
+ */
 struct sim_nodes {
 	unsigned int refs;
 	size_t count;
@@ -172,11 +191,14 @@ void sim_nodes_unref(struct sim_nodes *nodes);
 
 /* Makes the item a node of the graph that the stream captures into. Lock held. */
 CUresult sim_capture_item(struct CUstream_st *s, const struct sim_item *item);
-/* Another stream joins the capture, through an event. Lock held. */
+/* Lets another stream join the capture, because it waits for an event of the capture. Lock held. */
 CUresult sim_capture_join(struct CUstream_st *s, struct CUgraph_st *capture);
-/* A forbidden call during a capture invalidates it. Lock held. */
+/* Invalidates the capture because of a forbidden call. Returns error. Lock held. */
 CUresult sim_capture_spoil(struct CUgraph_st *capture, CUresult error);
-/* CUDA_SUCCESS if this thread may make a potentially synchronising call. Lock held. */
+/* Returns CUDA_SUCCESS if this thread may make a potentially synchronising call. Lock held. */
 CUresult sim_capture_check_unsafe(void);
-/* An error if work on the default stream would wait for a capturing blocking stream. Lock held. */
+/*
+ * Returns an error if work on the default stream would wait for a blocking stream that captures.
+ * Lock held.
+ */
 CUresult sim_capture_check_legacy(struct CUctx_st *ctx);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of the simulated driver: each has a FIFO queue and a worker thread, which starts with the
+ * Streams of the simulated driver. Each has a FIFO queue and a worker thread, which starts with the
  * first item. An item finishes before the next one starts. So an item that blocks (a collective
- * waiting for its peers) blocks only the items after it.
+ * that waits for its peers) blocks only the items after it.
  *
- * The default stream of a context is a stream like any other, with the documented extra order: its
- * items wait for earlier items in the context's blocking streams, and the other way round. Both are
- * waits for already assigned sequence numbers, so they cannot form a cycle.
+ * The default stream of a context is a stream with an additional, documented order. Its items wait
+ * for earlier items in the context's blocking streams, and items in these streams wait for earlier
+ * ones in the default stream. Both are waits for sequence numbers that exist already, so they
+ * cannot form a cycle.
  *
  * No thread spins: workers and waiters sleep on condition variables.
  */
@@ -21,8 +22,9 @@
 
 #define PER_THREAD_STREAMS 8
 
-static struct CUstream_st *streams;           /* the ones not destroyed */
-static unsigned long long next_stream_id = 3; /* 1 and 2 are handles */
+static struct CUstream_st *streams; /* all streams that are not destroyed */
+/* 1 and 2 are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD */
+static unsigned long long next_stream_id = 3;
 
 static __thread struct CUstream_st *per_thread[PER_THREAD_STREAMS];
 
@@ -43,7 +45,7 @@ void sim_stream_unref(struct CUstream_st *s)
 void sim_stream_wait(struct CUstream_st *s, uint64_t seq)
 {
 	bool polls =
-		/* like a context with flags that request no other kind of wait */
+		/* poll, like a context whose flags request no other kind of wait */
 		getenv("SIM_CUDA_POLL");
 
 	sim_stream_ref(s);
@@ -103,11 +105,11 @@ void sim_item_run(const struct sim_item *it)
 		break;
 	case SIM_ITEM_WAIT:
 	case SIM_ITEM_EVENT:
-		break; /* the worker does these under the lock */
+		break; /* the worker runs these items under the lock */
 	case SIM_ITEM_WAIT_EXTERNAL:
 	case SIM_ITEM_RECORD_EXTERNAL:
 	case SIM_ITEM_USER_OBJECT:
-		break; /* done at the graph's launch, or nothing to do */
+		break; /* the launch of the graph has done the work, or there is none */
 	}
 }
 
@@ -244,7 +246,10 @@ void sim_ctx_drain(struct CUctx_st *ctx)
 {
 	struct CUstream_st *s = streams;
 
-	/* A wait drops the lock, and the list may change: start over after each wait. */
+	/*
+	 * A wait releases the lock, and the list may change meanwhile. So we start again after each
+	 * wait.
+	 */
 	while (s) {
 		if (s->ctx == ctx && s->completed < s->submitted) {
 			sim_stream_wait(s, s->submitted);
@@ -360,8 +365,8 @@ CUresult cuStreamDestroy(CUstream handle)
 		link = &(*link)->next;
 	if (*link) {
 		/*
-		 * Returns at once; the worker finishes the queued items and then releases
-		 * the stream.
+		 * We return at once. The worker finishes the queued items and then releases the
+		 * stream.
 		 */
 		*link = handle->next;
 		handle->is_destroyed = true;

@@ -83,7 +83,10 @@ CUresult cuStreamSynchronize(CUstream handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	/* On the default stream, a query counts as an operation: it waits for blocking streams. */
+	/*
+	 * A query of the default stream counts as an operation on it, so it waits for blocking
+	 * streams.
+	 */
 	if (s->capture)
 		r = sim_capture_spoil(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	else if (s == s->ctx->legacy)

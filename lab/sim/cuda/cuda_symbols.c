@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names: error texts, and every function of the simulated driver by name and version. A program
- * that requests the interface of CUDA 12 gets CUDA 12's symbol, so one name can have several rows.
+ * Error texts, and the table of every function of the simulated driver by name and version. One
+ * name can have several rows, because a program that requests the interface of CUDA 12 gets CUDA
+ * 12's symbol.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,10 +79,10 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 	return name ? find_error(error, name, &text) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The first version had no status argument. */
+/* The first version of cuGetProcAddress, which had no status argument. */
 CUresult sim_get_proc_address_v1(const char *symbol, void **pfn, int version,
 				 cuuint64_t flags) __asm__("cuGetProcAddress");
-/* The name in programs built against CUDA 12 and older. */
+/* The name of this function in programs built against CUDA 12 and older. */
 CUresult sim_event_elapsed_time_v1(float *ms, CUevent start,
 				   CUevent end) __asm__("cuEventElapsedTime");
 
@@ -214,7 +215,10 @@ static const struct symbol symbols[] = {
 	SYM(cuMemsetD32Async, 2000),
 };
 
-/* flags: one function has a variant for programs that use the thread's own stream as stream 0. */
+/*
+ * Finds a function. flags: may request the variant in which stream 0 is the thread's own stream;
+ * only one function has it.
+ */
 static CUdriverProcAddressQueryResult find_symbol(const char *name, int version, cuuint64_t flags,
 						  void **pfn)
 {
@@ -250,7 +254,10 @@ CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_
 	found = find_symbol(symbol, version, flags, pfn);
 	if (status)
 		*status = found;
-	/* If the caller gets a status, an unknown name is not an error of the call. */
+	/*
+	 * If the caller passes a status argument, an unknown name is reported there and is no error
+	 * of the call.
+	 */
 	return found == CU_GET_PROC_ADDRESS_SUCCESS || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

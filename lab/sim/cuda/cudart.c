@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small CUDA runtime: it imitates how a real one calls the driver, not its features. Like the
- * real one, static or shared, it opens the driver at its first call. It asks cuGetProcAddress for
- * every function, by name and by its build version. With CUDART_SIM_VERSION 11040 it asks the first
- * version of cuGetProcAddress, like CUDA 11, and gets functions with that version's parameters.
+ * A small CUDA runtime. It imitates the way in which a real one calls the driver, and has few of
+ * its features. Like the real one, static or shared, it opens the driver at its first call. It gets
+ * every function from cuGetProcAddress, by name and by its build version. With CUDART_SIM_VERSION
+ * 11040 it calls the first version of cuGetProcAddress, like CUDA 11. It then gets functions with
+ * the parameters of CUDA 11.
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

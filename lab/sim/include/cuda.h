@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the CUDA driver interface that the simulated libcuda.so.1 offers, written from the
- * public ABI: same symbol names, same numbers, same structure layouts. So a program compiled
- * against it runs on a real driver and the other way round. Names map to their newest ABI version
- * (cuMemAlloc is the symbol cuMemAlloc_v2), as on a real installation.
+ * The part of the CUDA driver interface that the simulated libcuda.so.1 offers. We wrote it from
+ * the public ABI: same symbol names, numbers and structure layouts. So a program compiled with this
+ * header runs on a real driver, and one compiled with NVIDIA's header runs on the simulated one.
+ * Names map to their newest ABI version (cuMemAlloc is the symbol cuMemAlloc_v2), as on a real
+ * installation.
  *
  * This header does not describe the functions: see NVIDIA's driver API manual. The simulator's
  * source files describe its differences.
@@ -150,7 +151,7 @@ typedef struct CUlaunchConfig_st {
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02)
 
-/* Location first, as in NVIDIA's header; we do not simulate the other fields. */
+/* The location comes first, as in NVIDIA's header. We do not simulate the other fields. */
 typedef struct CUmemPoolProps_st {
 	int allocType;
 	int handleTypes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the CUDA runtime's interface that our runtimes offer, written from the public ABI of
- * CUDA 13. Our runtimes are the small libcudart of the simulator (cudart.c: capture and graphs) and
- * the one in lab/nccl/cudart, with the functions that NVIDIA's NCCL calls. Runtime handles are the
- * driver's pointers, and most numbers agree, too.
+ * The part of the CUDA runtime's interface that our runtimes offer. We wrote it from the public ABI
+ * of CUDA 13. Our runtimes are the small libcudart of the simulator (cudart.c: capture and graphs)
+ * and the one in lab/nccl/cudart, with the functions that NVIDIA's NCCL calls. Runtime handles are
+ * the driver's pointers, and most numbers agree, too.
  */
 #pragma once
 

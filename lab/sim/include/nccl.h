@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL 2.28's public interface, written from its ABI, so that tests and example programs build on
- * machines without NVIDIA's packages. A program compiled against it runs on real NCCL and the other
- * way round. NVIDIA's NCCL manual describes the functions.
+ * NCCL 2.28's public interface, written from its ABI. With it, tests and example programs build on
+ * machines without NVIDIA's packages. A program compiled with this header runs on real NCCL, and
+ * one compiled with NVIDIA's header runs on the simulated NCCL. NVIDIA's NCCL manual describes the
+ * functions.
  */
 #pragma once
 
@@ -134,7 +135,7 @@ typedef enum {
 	ncclScalarHostImmediate = 1,
 } ncclScalarResidence_t;
 
-/* Every function exists twice: ncclX is weak, so that a tool can replace it and call pncclX. */
+/* Every function has two names. ncclX is weak, so that a tool can replace it and call pncclX. */
 #define NCCL_FN(ret, name, ...)                                                                    \
 	ret nccl##name(__VA_ARGS__);                                                               \
 	ret pnccl##name(__VA_ARGS__)
