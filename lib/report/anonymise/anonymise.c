@@ -324,7 +324,7 @@ static const char *ending_of(const char *base)
 
 /*
  * Returns the name of a file such as "train.py" or "libtorch.so" if it is public, or a placeholder
- * for it. A user's file may be called like a word of our sentences, so that is no reason to show it.
+ * for it. A user's file may have the name of a word of our sentences, and is hidden all the same.
  */
 static const char *base_name(struct anonymiser *a, const char *base)
 {
