@@ -82,8 +82,9 @@ def asked(path):
 
 
 def frames_of(trees):
+    """A rank without a stack has a node that gives the reason."""
     return {frame["name"] for tree in trees if tree["kind"] == "python"
-            for frame in walk(tree["roots"])}
+            for frame in walk(tree["roots"]) if not frame["name"].startswith("no Python stack: ")}
 
 
 def walk(frames):
