@@ -4,7 +4,7 @@
  *
  * Processes that register like agents and enter, return and complete so many ops a second, each on
  * so many communicators, until they are killed. With 0 ops they only show that they live, so a
- * machine holds thousands of them. tests/bench/daemon-cost measures a daemon with them.
+ * machine holds hundreds of them. tests/bench/daemon-cost measures a daemon with them.
  */
 #include <signal.h>
 #include <stdio.h>
