@@ -617,7 +617,14 @@ static void *on_own_v5(void *context, const struct cw_nccl_event *event)
 	}
 }
 
-static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_event *event)
+typedef void *(*start_fn)(void *context, const struct cw_nccl_event *event);
+
+/*
+ * Starts an event of version 4 or later. NCCL's proxy threads raise the steps, so these come first
+ * and read nothing else.
+ */
+static inline ncclResult_t start(void *context, void **handle, const struct cw_nccl_event *event,
+				 uint64_t type, start_fn on_wrapped, start_fn on_own)
 {
 	struct cw_profiler_comm comm;
 	int saved_errno;
@@ -625,11 +632,11 @@ static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_
 	*handle = NULL;
 	if (!cw_agent_is_armed())
 		return ncclSuccess;
-	if (event->type_v4 == CW_NCCL_EVENT_PROXY_STEP) {
+	if (type == CW_NCCL_EVENT_PROXY_STEP) {
 		*handle = cw_profiler_proxy_step(event->parent, &event->proxy_step);
 		return ncclSuccess;
 	}
-	if (event->type_v4 == CW_NCCL_EVENT_PROXY_OP) {
+	if (type == CW_NCCL_EVENT_PROXY_OP) {
 		*handle = cw_profiler_proxy_op(context, event->parent, event->rank,
 					       &event->proxy_op, true);
 		return ncclSuccess;
@@ -637,38 +644,21 @@ static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_
 	saved_errno = errno;
 	comm = cw_profiler_comms_of(context);
 	if (comm.is_wrapped)
-		*handle = on_wrapped_v4(context, event);
+		*handle = on_wrapped(context, event);
 	else if (counts(comm))
-		*handle = on_own_v4(context, event);
+		*handle = on_own(context, event);
 	errno = saved_errno;
 	return ncclSuccess;
 }
 
+static ncclResult_t start_v4(void *context, void **handle, const struct cw_nccl_event *event)
+{
+	return start(context, handle, event, event->type_v4, on_wrapped_v4, on_own_v4);
+}
+
 static ncclResult_t start_v5(void *context, void **handle, const struct cw_nccl_event *event)
 {
-	struct cw_profiler_comm comm;
-	int saved_errno;
-
-	*handle = NULL;
-	if (!cw_agent_is_armed())
-		return ncclSuccess;
-	if (event->type == CW_NCCL_EVENT_PROXY_STEP) {
-		*handle = cw_profiler_proxy_step(event->parent, &event->proxy_step);
-		return ncclSuccess;
-	}
-	if (event->type == CW_NCCL_EVENT_PROXY_OP) {
-		*handle = cw_profiler_proxy_op(context, event->parent, event->rank,
-					       &event->proxy_op, true);
-		return ncclSuccess;
-	}
-	saved_errno = errno;
-	comm = cw_profiler_comms_of(context);
-	if (comm.is_wrapped)
-		*handle = on_wrapped_v5(context, event);
-	else if (counts(comm))
-		*handle = on_own_v5(context, event);
-	errno = saved_errno;
-	return ncclSuccess;
+	return start(context, handle, event, event->type, on_wrapped_v5, on_own_v5);
 }
 
 /* Converts the number of a function, in the order of ncclFunc_t in NCCL 2.23. */
