@@ -118,11 +118,14 @@ static void retry_after_refusal(void)
 		lk.refused_ms < REFUSED_RETRY_MAX_MS / 2 ? 2 * lk.refused_ms : REFUSED_RETRY_MAX_MS;
 }
 
+/* Set when the daemon's queue has our hello. The thread that ends the program reads it. */
+static bool has_said_hello;
+
 /*
  * Sends the record's descriptor with the first byte of the hello message. Any socket buffer has
  * room for the whole message, so a partial send is an error.
  */
-static bool send_hello(void)
+static bool send_hello(int fd)
 {
 	uint8_t buf[64];
 	size_t len = cw_wire_hello(buf, sizeof(buf), cw_record.total_bytes, 0);
@@ -148,8 +151,10 @@ static bool send_hello(void)
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(cmsg), &record, sizeof(record));
-	sent = sendmsg(lk.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	cw_fd_release(record);
+	if (sent == (ssize_t)len)
+		__atomic_store_n(&has_said_hello, true, __ATOMIC_RELEASE);
 	return sent == (ssize_t)len;
 }
 
@@ -174,7 +179,7 @@ static void try_connect(void)
 			retry_soon();
 		return;
 	}
-	if (!send_hello()) {
+	if (!send_hello(lk.fd)) {
 		retry_soon();
 		return;
 	}
@@ -331,6 +336,18 @@ static void find_address(void)
 	}
 }
 
+/* Connects once, and does not wait. Returns the socket, or -1. */
+static int connect_once(void)
+{
+	int fd = lk.addr_len ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&lk.addr, lk.addr_len) < 0) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 void cw_link_report_no_record(int error)
 {
 	uint8_t buf[64];
@@ -338,12 +355,30 @@ void cw_link_report_no_record(int error)
 	int fd;
 
 	find_address();
-	fd = lk.addr_len ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+	fd = connect_once();
 	if (fd < 0)
 		return;
-	if (connect(fd, (struct sockaddr *)&lk.addr, lk.addr_len) == 0)
-		(void)send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	(void)close(fd);
+}
+
+/*
+ * A rank that fails in its first call may end before the helper thread has run. The daemon would
+ * then never see its record, so the exit sends the hello. The daemon accepts it from a process that
+ * has ended.
+ */
+__attribute__((destructor)) static void say_hello_at_exit(void)
+{
+	int saved_errno = errno, fd;
+
+	if (!cw_agent_is_armed() || __atomic_load_n(&has_said_hello, __ATOMIC_ACQUIRE))
+		return;
+	fd = connect_once();
+	if (fd >= 0) {
+		(void)send_hello(fd); /* the process ends, so nothing is left to try */
+		(void)close(fd);
+	}
+	errno = saved_errno;
 }
 
 void cw_link_start(void)

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/htable.h"
 #include "common/log.h"
+#include "common/pidfd.h"
 #include "daemon/agents/agent_probe.h"
 #include "daemon/agents/agent_queue.h"
 #include "loop/accept_pause.h"
@@ -237,10 +238,15 @@ static void complete(struct registration *reg)
 		cw_agent_conn_defer(conn, strerror(-err));
 }
 
-/* Checks the registration. Returns 0, or -errno with the text for the agent in err. */
+/*
+ * Checks the registration. Returns 0, or -errno with the text for the agent in err. A rank that
+ * fails at once may have ended before the probe. The mappings then cannot prove that the record is
+ * its own, so no other process may have this record.
+ */
 static int judge(struct registration *reg, const struct cw_agent_probe_result *result,
 		 struct cw_err *err)
 {
+	const struct cw_process *p;
 	int r;
 
 	if (result->record_fd < 0)
@@ -248,6 +254,12 @@ static int judge(struct registration *reg, const struct cw_agent_probe_result *r
 	r = cw_process_new(cw_agent_conn_cred(reg->conn), result->record_fd, &reg->process, err);
 	if (r < 0)
 		return r;
+	p = reg->process;
+	if (cw_pidfd_has_ended(p->pidfd) &&
+	    cw_processes_share_record(*reg->registrar->config.table, p))
+		return cw_err_set(err, EPERM, "another process has this record");
+	if (p->proc_fd < 0) /* the probe may have seen another process with this pid */
+		return 0;
 	if (result->answer == CW_PROBE_NOT_MAPPED)
 		return cw_err_set(err, EPERM,
 				  "the record is not mapped by the process that sent it");
@@ -353,7 +365,10 @@ static void on_done(bool was_killed, void *user)
 	start_probes(r);
 }
 
-/* Takes the batch out of the queue. Makes a probe of its agents that are still connected. */
+/*
+ * Takes the batch out of the queue. Makes a probe of its agents, except of those that closed their
+ * connection and live. The hello of a process that has ended is still in its connection.
+ */
 static struct probe *make_probe(struct cw_registrar *r, struct cw_queue_position **positions,
 				unsigned n)
 {
@@ -364,7 +379,8 @@ static struct probe *make_probe(struct cw_registrar *r, struct cw_queue_position
 		struct cw_agent_conn *conn = reg->conn;
 
 		HASH_DEL(r->by_pid, reg);
-		if (cw_agent_conn_is_gone(conn)) {
+		if (cw_agent_conn_is_gone(conn) &&
+		    !cw_pidfd_has_ended(cw_agent_conn_cred(conn)->pidfd)) {
 			registration_free(reg);
 			cw_agent_conn_close(conn);
 		} else if (!probe) {

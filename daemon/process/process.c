@@ -97,6 +97,40 @@ static int adopt_record(struct cw_process *p, int record_fd, struct cw_err *err)
 	return cw_record_open(steal_fd(&fd), true, &p->record, err);
 }
 
+/*
+ * Returns whether the ended process still has its pid. The pid passes to no other process before
+ * the parent reaps it.
+ */
+static bool is_unreaped(int pidfd)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno != ESRCH;
+}
+
+/*
+ * Takes the identity of a process that has ended since its hello. /proc has its start and its exit
+ * status until its parent reaps it. Afterwards the start is unknown (0).
+ */
+static void identify_ended(struct cw_process *p, struct cw_peer_cred *cred)
+{
+	struct cw_procstat st;
+
+	if (p->proc_fd >= 0 && cw_procstat_read(p->proc_fd, &st) == 0 && is_unreaped(cred->pidfd)) {
+		p->key.start_ticks = st.start_ticks;
+		/* A zombie has no stack. An exit status other than 0 is one that we may see. */
+		p->stat_permitted = st.is_permitted || st.exit_code != 0;
+		cw_process_set_command(p, st.comm, strlen(st.comm));
+		cw_proc_pod_read(p->proc_fd, &p->pod);
+	} else { /* the directory may be that of another process */
+		closep(&p->proc_fd);
+		p->proc_fd = -1;
+	}
+	p->key.pid = (uint64_t)cred->pid;
+	p->uid = cred->uid;
+	p->gid = cred->gid;
+	p->liveness = CW_LIVE_ALIVE; /* until the pidfd's event corrects it */
+	p->pidfd = steal_fd(&cred->pidfd);
+}
+
 int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
 		   struct cw_err *err)
 {
@@ -107,6 +141,10 @@ int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process *
 	if (!p)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	r = identify(p, cred, err);
+	if (r < 0 && cw_pidfd_has_ended(cred->pidfd)) {
+		identify_ended(p, cred);
+		r = 0;
+	}
 	if (r == 0)
 		r = adopt_record(p, steal_fd(&fd), err);
 	if (r < 0)
@@ -477,6 +515,15 @@ bool cw_processes_has_living(struct cw_process *table, pid_t pid)
 {
 	for (struct cw_process *p = table; p; p = p->hh.next)
 		if (cw_process_pid(p) == pid && !cw_process_is_dead(p))
+			return true;
+	return false;
+}
+
+bool cw_processes_share_record(struct cw_process *table, const struct cw_process *p)
+{
+	for (const struct cw_process *q = table; q; q = q->hh.next)
+		if (q->record_ino == p->record_ino && q->record_dev == p->record_dev &&
+		    (q->key.pid != p->key.pid || q->key.start_ticks != p->key.start_ticks))
 			return true;
 	return false;
 }

@@ -126,7 +126,10 @@ struct cw_process {
 /*
  * Makes a process from the peer's credentials and the record that the peer sent. Owns record_fd
  * from now on and, on success, cred->pidfd. Returns 0 or -errno, with the text for the agent in
- * err. -ESRCH: the peer has ended. Other values are those of cw_record_open().
+ * err. -ESRCH: cred has no pidfd. Other values are those of cw_record_open().
+ *
+ * The peer may have ended since its hello. Its record is then the last trace of it, so we make the
+ * process, too. If its parent has reaped it, proc_fd is -1 and its start is unknown (0).
  */
 int cw_process_new(struct cw_peer_cred *cred, int record_fd, struct cw_process **ret,
 		   struct cw_err *err);
@@ -209,6 +212,8 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 struct cw_process *cw_processes_find(struct cw_process *table, pid_t pid, uint64_t start_ticks);
 /* True if a living process of the table has this pid. */
 bool cw_processes_has_living(struct cw_process *table, pid_t pid);
+/* Returns whether another process of the table has the record of p. */
+bool cw_processes_share_record(struct cw_process *table, const struct cw_process *p);
 /*
  * The limits of the table, and the processes that stay in it at a limit. We say that a process has
  * a place if it is in the table.

@@ -4,6 +4,7 @@ with NCCL's error, whether its process ended or lives on. It does not name a ran
 """
 import json
 import os
+import signal
 import sys
 
 import pytest
@@ -48,6 +49,25 @@ def test_the_rank_that_nccl_refused_is_named(daemon, way, verdict):
     expect('with ncclSystemError ("' in summary and NO_SUCH_DEVICE in summary, summary)
     place = " and exited with status 1." if way == "raise" else "Its process is now outside NCCL."
     expect(place in summary, summary)
+
+
+@pytest.mark.parametrize("is_reaped", [False, True])
+def test_a_rank_that_ends_before_the_daemon_looks_is_named(daemon, is_reaped):
+    """The daemon stands still until the rank has failed and ended. Its parent has reaped it, or not."""
+    ranks = labels(RANKS, COLLWATCH_JOB="hasty")
+    ranks[CULPRIT].update(INIT_WAY="raise", **UNKNOWN_INTERFACE)
+    daemon.start()
+    daemon.send(signal.SIGSTOP)
+    job = daemon.train("hasty", ranks, ["--steps", "0", "--step-ms", "20", "--elements", "64"],
+                       program=[sys.executable, FAILING_INIT, TRAIN_LOOP_PY])
+    pid = job.ranks[CULPRIT].pid
+    wait_until(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG),
+               "rank 2 has ended")
+    if is_reaped:
+        job.ranks[CULPRIT].wait()
+    daemon.send(signal.SIGCONT)
+    summary = expect_page(page_of(daemon, "hasty"), "process_dead", "exited")
+    expect("failed in ncclCommInitRank" in summary and NO_SUCH_DEVICE in summary, summary)
 
 
 def test_the_rank_whose_split_nccl_refused_is_named(daemon):

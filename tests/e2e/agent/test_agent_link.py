@@ -76,6 +76,18 @@ def test_beats_once_a_second():
         finish(p)
 
 
+def test_says_hello_at_the_programs_end():
+    """No daemon listens while the program runs, until just before its end."""
+    with StandIn() as d:
+        d.stop()
+        p = waiting_program(d)
+        wait_until(lambda: "collwatch" in thread_names(p.pid), "the helper thread runs")
+        d.listen()
+        finish(p)
+        a = d.accept(program=p)
+        check(a.record().comms(), "the record holds the communicator")
+
+
 def test_comes_back_within_two_seconds():
     with StandIn() as d:
         p = waiting_program(d)
