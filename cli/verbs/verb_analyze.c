@@ -24,7 +24,6 @@
 #include "common/cleanup.h"
 #include "common/or_exit/or_exit.h"
 #include "import/flight_recorder.h"
-#include "import/fr_export.h"
 #include "import/record_files.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
@@ -35,14 +34,14 @@
 #include "report/text/render_text.h"
 #include "say/english.h"
 
-enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT };
+enum { OPT_JSON = 256, OPT_ALL_FRAMES, OPT_FLIGHT_RECORDER, OPT_EXPORT, OPT_SNAPSHOT };
 
 struct analyze_args {
 	const char *flight_recorder; /* directory of the dumps */
-	const char *export_to;       /* directory for dumps; NULL = none */
+	const char *export_to;       /* directory of the dumps to write; NULL = none */
 	char **paths;                /* a bundle's directory, or records */
 	uint32_t n_paths;
-	bool json, all_frames, no_pager;
+	bool json, all_frames, no_pager, snapshot;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -65,6 +64,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_EXPORT:
 		args->export_to = arg;
 		return 0;
+	case OPT_SNAPSHOT:
+		args->snapshot = true;
+		return 0;
 	case ARGP_KEY_ARGS:
 		args->paths = state->argv + state->next;
 		args->n_paths = (uint32_t)(state->argc - state->next);
@@ -84,10 +86,12 @@ const struct argp cw_argp_analyze = {
 			{ "flight-recorder", OPT_FLIGHT_RECORDER, "DIR", 0,
 			  "Read PyTorch Flight Recorder dumps, one file per rank", 0 },
 			{ "export-flight-recorder", OPT_EXPORT, "DIR", 0,
-			  "Also write what was read as Flight Recorder dumps, for PyTorch's "
-			  "viewers",
+			  "Print the command that writes Flight Recorder dumps to DIR, for "
+			  "PyTorch's viewers",
 			  0 },
 			{ "json", OPT_JSON, NULL, 0, "Print the verdict as a document", 0 },
+			{ "snapshot", OPT_SNAPSHOT, NULL, 0,
+			  "Print the input of the verdict as a document, and no verdict", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
 			{ 0 },
@@ -338,29 +342,12 @@ static int report(const struct analyze_args *args, const struct cw_snapshot *sna
 									     : CW_EXIT_HANG;
 }
 
-/*
- * Writes the dumps for --export, and says so on standard error. Standard output has only the
- * verdict.
- */
-static int export_dumps(const struct analyze_args *args, const struct cw_snapshot *snap)
+static int print_snapshot(const struct cw_snapshot *snap)
 {
-	struct cw_fr_export done;
-	struct cw_err err = { "" };
+	json_t *doc = cw_or_exit(cw_snapshot_doc(snap));
 
-	if (!args->export_to)
-		return CW_EXIT_OK;
-	if (cw_flight_recorder_write(snap, args->export_to, &done, &err) < 0) {
-		fprintf(stderr, "collwatch: %s: %s\n", args->export_to, err.text);
-		return CW_EXIT_ERROR;
-	}
-	fprintf(stderr, "collwatch: %u Flight Recorder dump%s written to %s\n", done.n_dumps,
-		done.n_dumps == 1 ? "" : "s", args->export_to);
-	if (done.n_unnumbered)
-		fprintf(stderr, "collwatch: no dump of %u rank%s without number or record\n",
-			done.n_unnumbered, done.n_unnumbered == 1 ? "" : "s");
-	if (done.n_unnamed)
-		fprintf(stderr, "collwatch: %u communicator%s with unknown members left out\n",
-			done.n_unnamed, done.n_unnamed == 1 ? "" : "s");
+	cw_print_json(doc);
+	json_decref(doc);
 	return CW_EXIT_OK;
 }
 
@@ -389,8 +376,8 @@ static int analyze_recordings(const struct analyze_args *args, struct cw_snapsho
 {
 	_cleanup_(cw_verdict_list_fini) struct cw_verdict_list list = { 0 };
 
-	if (export_dumps(args, snap) != CW_EXIT_OK)
-		return CW_EXIT_ERROR;
+	if (args->snapshot)
+		return print_snapshot(snap);
 	if (cw_verdict_compute_all(snap, &list) < 0)
 		return out_of_memory();
 	if (is_healthy(args, snap, &list.v[0]))
@@ -525,8 +512,8 @@ static int replay(const struct analyze_args *args, const struct cw_bundle *bundl
 	const struct cw_verdict *v;
 	json_t *incident;
 
-	if (export_dumps(args, snap) != CW_EXIT_OK)
-		return CW_EXIT_ERROR;
+	if (args->snapshot)
+		return print_snapshot(snap);
 	if (cw_verdict_compute_all(snap, &list) < 0)
 		return out_of_memory();
 	incident = find_event(bundle, snap, &list, &v);
@@ -565,12 +552,42 @@ static int analyze_bundle(const struct analyze_args *args)
 	return replay(args, &bundle, snap);
 }
 
+/* Prints a word in single quotes, for a shell. */
+static void print_quoted(const char *word)
+{
+	fputs(" '", stdout);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*word);
+	putchar('\'');
+}
+
+/* Python writes the dumps, for pickles are Python's own format. */
+static int print_export_command(const struct analyze_args *args)
+{
+	fputs("python3 -m collwatch.flight_recorder", stdout);
+	if (args->flight_recorder) {
+		fputs(" --flight-recorder", stdout);
+		print_quoted(args->flight_recorder);
+	}
+	fputs(" --", stdout);
+	print_quoted(args->export_to);
+	for (uint32_t i = 0; i < args->n_paths; i++)
+		print_quoted(args->paths[i]);
+	putchar('\n');
+	return CW_EXIT_OK;
+}
+
 int cw_verb_analyze(int argc, char **argv)
 {
 	struct analyze_args args = { 0 };
 	struct stat st;
 
 	(void)cw_options_parse(&cw_argp_analyze, argc, argv, 0, &args);
+	if (args.export_to)
+		return print_export_command(&args);
 	if (args.flight_recorder)
 		return analyze_flight_recorder(&args);
 	if (stat(args.paths[0], &st) == 0 && S_ISDIR(st.st_mode))

@@ -147,12 +147,6 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 void cw_fr_dump_fini(struct cw_fr_dump *dump);
 
 /*
- * Returns the name of an enum cw_dtype in c10::toString(ScalarType); "Byte" if it has no name
- * there. Defined in fr_entry.c.
- */
-const char *cw_fr_dtype_name(unsigned dtype);
-
-/*
  * Reads one entry of the dump into *op, except for group and stack. Returns false if the value is
  * not an entry. Defined in fr_entry.c.
  */

@@ -217,14 +217,6 @@ static const struct dtype_name *find_dtype(const struct cw_value *dtypes)
 	return NULL;
 }
 
-const char *cw_fr_dtype_name(unsigned dtype)
-{
-	for (size_t i = 0; i < sizeof(dtype_names) / sizeof(*dtype_names); i++)
-		if (dtype_names[i].dtype == dtype)
-			return dtype_names[i].name;
-	return "Byte";
-}
-
 static void read_exchange(struct cw_fr_dump *dump, const struct cw_value *entry,
 			  struct cw_fr_op *op)
 {

@@ -21,7 +21,11 @@ __all__ = ["Error", "command", "has_agent", "include", "incidents", "mark_step",
 
 def __getattr__(name):
     if name == "__version__":
-        return importlib.metadata.version("collwatch")
+        try:
+            return importlib.metadata.version("collwatch")
+        except importlib.metadata.PackageNotFoundError:  # the packages of distributions have no metadata
+            said = subprocess.run([command(), "--version"], stdout=subprocess.PIPE, check=True, text=True).stdout
+            return said.split()[1]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -40,7 +44,8 @@ def command():
 
 def include():
     """The directory of collwatch.h, for a compiler's -I: C and C++ programs mark their steps with it."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+    ours = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+    return ours if os.path.isdir(ours) else "/usr/include"
 
 
 def _ask(*arguments):

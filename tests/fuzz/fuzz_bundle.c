@@ -4,7 +4,6 @@
  * it. The input is its files one after the other, each ended by a NUL: incident, snapshot,
  * evidence, stacks, post-mortem, ops, summaries, those of another node.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,8 +11,6 @@
 #include <unistd.h>
 
 #include "analysis/verdict.h"
-#include "import/flight_recorder.h"
-#include "import/fr_export.h"
 #include "numerics/doc/tensor_samples_doc.h"
 #include "numerics/judge/numerics.h"
 #include "report/bundle.h"
@@ -27,8 +24,6 @@
 static const char *const files[] = { "incident.json",  "snapshot.json",   "evidence.json",
 				     "stacks.json",    "postmortem.json", "ops.json",
 				     "summaries.json", "summaries-1.json" };
-/* Ranks of a snapshot that is exported too: each is a file. */
-#define MAX_EXPORTED 8u
 /* Of snapshots with more places than this, which take a hundredfold, one in so many is judged. */
 #define MANY_PLACES 8192
 #define ONE_IN 16u
@@ -130,34 +125,6 @@ static void check_round_trip(const struct cw_snapshot *snap)
 	(void)cw_snapshot_free(copy); /* always NULL */
 }
 
-/* Exported dumps are dumps: their own reader takes every one, with any verdict. */
-static void export_dumps(const struct cw_snapshot *snap)
-{
-	char path[sizeof(dir) + 16];
-	struct cw_snapshot *again = NULL;
-	struct cw_fr_export done;
-	struct cw_err err = { "" };
-	struct dirent *e;
-	DIR *dumps;
-
-	if (snap->n_ranks > MAX_EXPORTED)
-		return;
-	(void)snprintf(path, sizeof(path), "%s/dumps", dir);
-	if (cw_flight_recorder_write(snap, path, &done, &err) == 0 && done.n_dumps)
-		FUZZ_CHECK(cw_flight_recorder_read(path, NULL, &again, &err) == 0);
-	else
-		FUZZ_CHECK(!done.n_dumps || err.text[0]);
-	if (again)
-		FUZZ_CHECK(again->n_ranks >= done.n_dumps); /* members without one, too */
-	(void)cw_snapshot_free(again);                      /* always NULL */
-	dumps = opendir(path);
-	while (dumps && (e = readdir(dumps)))
-		(void)unlinkat(dirfd(dumps), e->d_name, 0); /* "." is refused, as it should */
-	if (dumps)
-		(void)closedir(dumps);
-	(void)rmdir(path);
-}
-
 static void decide_again(const struct cw_bundle *bundle)
 {
 	struct cw_incident_info info = { .id = "fuzz" };
@@ -170,7 +137,6 @@ static void decide_again(const struct cw_bundle *bundle)
 		FUZZ_CHECK(err.text[0]);
 	} else {
 		check_round_trip(snap);
-		export_dumps(snap);
 		FUZZ_CHECK(cw_verdict_compute(snap, &v) == 0);
 		shown.incident = cw_incident_doc(snap, &v, &info);
 		FUZZ_CHECK(shown.incident);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings of others are read and written whole, or not, when memory runs out. */
+/* Recordings of others are read whole, or not, when memory runs out. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "import/flight_recorder.h"
-#include "import/fr_export.h"
 #include "report/doc/snapshot_doc.h"
 #include "tests/support/memory/no_memory.h"
 
@@ -74,58 +69,4 @@ Test(import_no_memory, pickles_are_read_whole_or_not)
 Test(import_no_memory, so_is_json)
 {
 	expect_read("quiet_rank");
-}
-
-static char out[] = "/tmp/cw-no-memory-XXXXXX";
-
-static unsigned empty(const char *dir)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-	unsigned n = 0;
-
-	if (!d)
-		return 0;
-	while ((e = readdir(d)))
-		n += unlinkat(dirfd(d), e->d_name, 0) == 0;
-	closedir(d);
-	cr_assert_eq(rmdir(dir), 0);
-	return n;
-}
-
-/* Files that were begun may be there, but then it does not say that they were written. */
-static void write_dumps(void *userdata)
-{
-	const struct cw_snapshot *snap = userdata;
-	struct cw_fr_export done = { 0 };
-	struct cw_err err = { "" };
-	unsigned n;
-	int r;
-
-	no_memory_begin();
-	r = cw_flight_recorder_write(snap, out, &done, &err);
-	no_memory_end();
-	n = empty(out);
-	if (r == 0) {
-		cr_assert_eq(done.n_dumps, 4);
-		cr_assert_eq(n, 4);
-		return;
-	}
-	cr_assert(no_memory_happened(), "%d: %s", r, err.text);
-	cr_assert_eq(cw_flight_recorder_write(snap, out, &done, &err), 0, "%s", err.text);
-	cr_assert_eq(empty(out), 4);
-}
-
-Test(import_no_memory, dumps_are_written_or_said_not_to_be)
-{
-	struct cw_snapshot *snap = NULL;
-	struct cw_err err = { "" };
-	char dir[512];
-
-	(void)snprintf(dir, sizeof(dir), "%s/flight_recorder/never_entered", CW_TEST_DATA);
-	cr_assert_eq(cw_flight_recorder_read(dir, NULL, &snap, &err), 0, "%s", err.text);
-	cr_assert_not_null(mkdtemp(out));
-	cr_assert_eq(rmdir(out), 0);
-	no_memory_walk("writing dumps", write_dumps, snap);
-	cw_snapshot_free(snap);
 }
