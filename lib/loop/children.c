@@ -38,6 +38,7 @@
  * sleeps uninterruptibly.
  */
 #define KILL_GRACE_MS 500u
+/* cw_children_free() waits this long for the children that it has killed. */
 #define FREE_WAIT_MS 200
 #define READ_CHUNK 16384u
 /*
@@ -377,6 +378,8 @@ int cw_children_new(struct event_base *base, struct cw_children **ret)
 
 struct cw_children *cw_children_free(struct cw_children *pool)
 {
+	int wait_ms = FREE_WAIT_MS, r;
+
 	if (!pool)
 		return NULL;
 	for (struct cw_child *c = pool->list; c; c = c->next)
@@ -386,9 +389,15 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 		struct cw_child *c = pool->list;
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
-		/* We leave a child that does not die to init. */
-		if (!c->is_reaped && poll(&p, 1, c->is_abandoned ? 0 : FREE_WAIT_MS) > 0)
+		r = c->is_reaped ? -1 : poll(&p, 1, c->is_abandoned ? 0 : wait_ms);
+		if (r > 0)
 			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says that it has ended */
+		/*
+		 * We leave a child that does not die to init. We killed all of them together, so
+		 * the others have had the same time.
+		 */
+		if (r == 0)
+			wait_ms = 0;
 		child_free(c);
 	}
 	free(pool);

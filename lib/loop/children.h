@@ -59,8 +59,8 @@ struct cw_child_config {
 
 int cw_children_new(struct event_base *base, struct cw_children **ret);
 /*
- * Kills and reaps all children, waits at most 200 ms for each, and frees the pool. No callback
- * runs. pool may be NULL. Returns NULL.
+ * Kills and reaps all children, and frees the pool. Waits about 200 ms for children that do not
+ * die, however many there are. No callback runs. pool may be NULL. Returns NULL.
  */
 struct cw_children *cw_children_free(struct cw_children *pool);
 

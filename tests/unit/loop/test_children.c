@@ -3,9 +3,11 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -259,6 +261,35 @@ Test(children, dies_with_the_pool)
 	(void)alarm(0);
 	cr_assert_eq(errno, ECHILD);
 	cr_assert_eq(result.calls, 0);
+}
+
+/* While this is set, no descriptor becomes ready in time, and we add up how long poll() would wait.
+ */
+static bool is_nothing_ready;
+static int waited_ms;
+
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int (*system)(struct pollfd *, nfds_t, int) = dlsym(RTLD_NEXT, "poll");
+
+	if (!is_nothing_ready)
+		return system(fds, n, timeout_ms);
+	waited_ms += timeout_ms;
+	return 0;
+}
+
+Test(children, the_pool_waits_once_for_all_that_do_not_die)
+{
+	for (unsigned i = 0; i < 5; i++)
+		start(hang, NULL, DEADLINE_MS);
+	is_nothing_ready = true;
+	pool = cw_children_free(pool);
+	is_nothing_ready = false;
+	cr_expect_eq(waited_ms, 200);
+	(void)alarm(120);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	(void)alarm(0);
 }
 
 static int write_file(int out_fd, const void *arg)
