@@ -750,6 +750,7 @@ void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret)
 	ret->no_record_total = cw_registrar_no_record(node->registrar, &ret->no_record_error);
 	ret->bad_messages_total = agents.bad_messages;
 	ret->untracked = cw_untracked_count(node->untracked);
+	ret->untracked_dropped_total = cw_untracked_dropped(node->untracked);
 	ret->postponed_total = cw_reading_budget_postponed(node->budget);
 	cw_job_tensor_stats_totals(node->tensor_stats, ret->findings_total);
 	for (const struct cw_process *p = node->table; p; p = p->hh.next) {

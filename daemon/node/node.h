@@ -205,5 +205,6 @@ struct cw_node_stats {
 	uint64_t over_quota_total;
 	/* Rank processes that we do not watch now, because the table has no place. */
 	uint32_t untracked;
+	uint64_t untracked_dropped_total; /* cw_untracked_dropped() */
 };
 void cw_node_stats(const struct cw_node *node, struct cw_node_stats *ret);

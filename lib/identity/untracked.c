@@ -56,6 +56,7 @@ struct cw_untracked {
 	struct cw_untracked_config config;
 	struct entry *entries;
 	struct user *users;
+	uint64_t dropped;
 };
 
 int cw_untracked_new(const struct cw_untracked_config *config, struct cw_untracked **ret)
@@ -145,6 +146,7 @@ static bool make_room(struct cw_untracked *u, uint32_t uid)
 		return true;
 	case CW_QUOTA_DISPLACE:
 		drop(u, displaced);
+		u->dropped++;
 		return true;
 	default:
 		return false;
@@ -202,8 +204,10 @@ void cw_untracked_note(struct cw_untracked *u, const struct cw_untracked_item *i
 
 	if (!e)
 		e = add(u, item, now_ns);
-	if (!e)
+	if (!e) {
+		u->dropped++;
 		return;
+	}
 	e->noted_ns = now_ns;
 	(void)snprintf(e->label, sizeof(e->label), "%s", item->label);
 	if (e->pidfd < 0)
@@ -313,6 +317,11 @@ void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns)
 uint32_t cw_untracked_count(const struct cw_untracked *u)
 {
 	return HASH_COUNT(u->entries);
+}
+
+uint64_t cw_untracked_dropped(const struct cw_untracked *u)
+{
+	return u->dropped;
 }
 
 uint32_t cw_untracked_of_job(const struct cw_untracked *u, uint32_t uid, const char *label)

@@ -7,7 +7,8 @@
  * leads.
  *
  * The size of a table is limited, too, by the same quotas (identity/quota.h). Items that do not fit
- * are dropped. Loop thread only. Pure, except that we check whether processes still live.
+ * are dropped and counted. Loop thread only. Pure, except that we check whether processes still
+ * live.
  */
 #pragma once
 
@@ -62,6 +63,11 @@ void cw_untracked_forget(struct cw_untracked *u, const struct cw_untracked_item 
 void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns);
 
 uint32_t cw_untracked_count(const struct cw_untracked *u);
+/*
+ * Returns how often the table dropped an item without room for it, or for another user's. The item
+ * itself may come again.
+ */
+uint64_t cw_untracked_dropped(const struct cw_untracked *u);
 /* Returns the number of items of one job. */
 uint32_t cw_untracked_of_job(const struct cw_untracked *u, uint32_t uid, const char *label);
 

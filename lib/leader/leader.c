@@ -877,6 +877,7 @@ void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret)
 {
 	*ret = l->stats;
 	ret->untracked = cw_untracked_count(l->untracked);
+	ret->untracked_dropped = cw_untracked_dropped(l->untracked);
 }
 
 const struct cw_untracked *cw_leader_untracked(const struct cw_leader *l)

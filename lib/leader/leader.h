@@ -177,6 +177,7 @@ struct cw_leader_stats {
 	uint64_t late_notices; /* notices of late ranks in jobs that do not hang */
 	uint64_t unnamed;      /* refused announcements that named no job */
 	uint32_t job_keys, jobs;
-	uint32_t untracked; /* job keys that are over the limit now */
+	uint32_t untracked;         /* job keys that are over the limit now */
+	uint64_t untracked_dropped; /* cw_untracked_dropped() */
 };
 void cw_leader_stats(const struct cw_leader *l, struct cw_leader_stats *ret);
