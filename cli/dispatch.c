@@ -59,7 +59,7 @@ static void print_usage(const struct cw_command *command, FILE *out)
 	for (size_t i = 0; i < N_OWN_VERBS; i++)
 		fprintf(out, "  %-13s %s\n", own_verbs[i].name, own_verbs[i].summary);
 	fprintf(out, "\n`%s help VERB` shows the options of a verb.\n\n", command->name);
-	cw_exit_print(out);
+	cw_exit_print(out, cw_dispatch_find(command, "run") != NULL);
 }
 
 static void print_supported(const struct cw_command *command)

@@ -13,12 +13,13 @@ const struct cw_exit_row cw_exit_table[] = {
 };
 const size_t cw_exit_count = sizeof(cw_exit_table) / sizeof(*cw_exit_table);
 
-void cw_exit_print(FILE *out)
+void cw_exit_print(FILE *out, bool has_run)
 {
 	fputs("Exit status:\n", out);
 	for (size_t i = 0; i < cw_exit_count; i++)
-		fprintf(out, "  %-13d %s\n", (int)cw_exit_table[i].status,
-			cw_exit_table[i].meaning);
+		if (has_run || cw_exit_table[i].status < CW_EXIT_NOT_EXECUTABLE)
+			fprintf(out, "  %-13d %s\n", (int)cw_exit_table[i].status,
+				cw_exit_table[i].meaning);
 }
 
 void cw_exit_print_scdoc(FILE *out)

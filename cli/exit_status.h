@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ enum cw_exit {
 	CW_EXIT_ERROR = 1,
 	CW_EXIT_HANG = 2, /* a hang, or another fault that the verb found */
 	CW_EXIT_NO_DATA = 3,
+	/* Only the verb "run" returns these, as shells do. */
 	CW_EXIT_NOT_EXECUTABLE = 126,
 	CW_EXIT_NOT_FOUND = 127,
 };
@@ -25,8 +27,8 @@ struct cw_exit_row {
 extern const struct cw_exit_row cw_exit_table[];
 extern const size_t cw_exit_count;
 
-/* Prints a heading and one line per status. */
-void cw_exit_print(FILE *out);
+/* Prints a heading and one line per status. has_run: the command has the verb "run". */
+void cw_exit_print(FILE *out, bool has_run);
 /* Prints the rows of the table in the manual page. */
 void cw_exit_print_scdoc(FILE *out);
 /* Returns the status that shells use if exec() refuses a program with this errno. */
