@@ -136,8 +136,9 @@ void run_watch_say(struct run_watch *w)
 			(int)w->failed, others, w->n_failed > 1 ? "were" : "was",
 			strerror(w->error), next_step(w->error));
 	else if (w->fd >= 0 && !w->has_called)
-		fputs("collwatch: no process with the agent called NCCL on this host, so nothing was "
-		      "watched; gloo, MPI and a statically linked NCCL are not seen\n",
+		/* Agents report through an abstract socket, which is in one network namespace. */
+		fputs("collwatch: no process reported an NCCL call on this host; gloo, MPI, a "
+		      "statically linked NCCL and a container with its own network are not seen\n",
 		      stderr);
 }
 

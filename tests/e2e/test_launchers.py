@@ -358,7 +358,7 @@ def test_peers_that_are_other_hosts_are_said_and_the_program_runs():
            b"daemon reached" in done.stderr, done)
 
 
-NOTHING = b"collwatch: no process with the agent called NCCL on this host"
+NOTHING = b"collwatch: no process reported an NCCL call on this host"
 
 
 def trains(**more):
