@@ -269,11 +269,18 @@ static void on_synced(bool is_on_disk, void *user)
 	struct outgoing *o = user;
 	struct cw_alerts *a = o->owner;
 	struct cw_webhook *to = o->is_notice ? a->notices : a->webhook;
+	int r = -EAGAIN;
 
 	DL_DELETE(a->outgoing, o);
-	if (o->is_displaced ||
-	    cw_webhook_post_rendered(to, o->uid, o->key, o->text, o->render, o->fn, a) < 0)
-		o->fn(o->uid, o->key, false, 0, a);
+	if (!o->is_displaced)
+		r = cw_webhook_post_rendered(to, o->uid, o->key, o->text, o->render, o->fn, a);
+	if (r < 0) {
+		/* The webhook logs what it could not deliver, and it never had this message. */
+		log_warn("inc=%s: not posted now: %s", o->key,
+			 o->is_displaced ? "another user's message took its place" : strerror(-r));
+		if (o->fn)
+			o->fn(o->uid, o->key, false, 0, a);
+	}
 	outgoing_free(o);
 }
 
@@ -299,7 +306,7 @@ static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
 struct way {
 	const char *suffix;
 	cw_webhook_render_fn render;
-	cw_webhook_fn fn;
+	cw_webhook_fn fn; /* NULL = the log of the webhook is enough */
 };
 
 /* Posts one alert, or several folded into one, after their bundles are on disk. */
@@ -418,22 +425,13 @@ static char *render_notice(uint32_t uid, const char *key, void *user, bool *ret_
 	return text;
 }
 
-static void on_over_posted(uint32_t uid, const char *key, bool delivered, long status, void *user)
-{
-	(void)uid;
-	(void)user;
-	if (!delivered)
-		log_warn("inc=%.*s: the webhook did not take the notice that it is over (HTTP %ld)",
-			 (int)strcspn(key, "-"), key, status);
-}
-
 /*
  * Posts the notice of an ended incident, once per id. Returns false if this is not possible now.
  * cw_alerts_resend() then tries again.
  */
 static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
-	static const struct way way = { .suffix = OVER_KEY, .fn = on_over_posted };
+	static const struct way way = { .suffix = OVER_KEY };
 	json_t *current;
 	char how[96];
 	int r = 0;
@@ -518,10 +516,8 @@ static void on_postmortem_posted(uint32_t uid, const char *id, bool delivered, l
 	const char *job = cw_store_job(a->config.store, uid, id);
 	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
 
-	if (!delivered) {
-		log_warn("inc=%s: the webhook did not take the post-mortem (HTTP %ld)", id, status);
+	if (!delivered)
 		return;
-	}
 	settle(a, uid, id, "");
 	a->config.on_posted(&due, true, a->config.user);
 }
@@ -533,20 +529,9 @@ static bool wants_postmortem(const struct cw_alerts *a, const struct cw_incident
 	       !settled(a, due) && make_room(a, due->uid);
 }
 
-static void on_notice_posted(uint32_t uid, const char *key, bool delivered, long status, void *user)
-{
-	(void)uid;
-	(void)user;
-	if (!delivered)
-		log_warn("inc=%.*s: the webhook did not take the notice (HTTP %ld)",
-			 (int)strcspn(key, "-"), key, status);
-}
-
 void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc)
 {
-	static const struct way way = { .suffix = NOTICE_KEY,
-					.render = render_notice,
-					.fn = on_notice_posted };
+	static const struct way way = { .suffix = NOTICE_KEY, .render = render_notice };
 	json_t *copy;
 
 	a->stats.notices[due->verdict_class < CW_CLASS__MAX ? due->verdict_class
@@ -650,10 +635,6 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 
 			a->config.on_posted(&due, true, a->config.user);
 		}
-	} else if (!delivered) {
-		log_warn("inc=%s and others of uid=%u: the webhook did not take the alert (HTTP "
-			 "%ld)",
-			 id, uid, status);
 	}
 	cw_alert_fold_done(a->fold, uid, delivered, cw_clock_now_ns(a->config.clock));
 }

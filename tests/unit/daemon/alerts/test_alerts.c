@@ -7,10 +7,12 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/store/store.h"
 
@@ -22,6 +24,7 @@ static struct cw_alerts *alerts;
 static struct cw_config *config;
 static unsigned requests, posted;
 static unsigned refusals; /* so many requests are answered with 503 from now on */
+static bool is_refused;   /* each request is answered with 400 */
 static char url[64], last_body[8192], last_path[64], last_key[64];
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -40,7 +43,7 @@ static void on_request(struct evhttp_request *req, void *arg)
 		evhttp_send_reply(req, 503, "Later", NULL);
 		return;
 	}
-	evhttp_send_reply(req, 200, "OK", NULL);
+	evhttp_send_reply(req, is_refused ? 400 : 200, is_refused ? "No" : "OK", NULL);
 }
 
 static void serve(void)
@@ -567,6 +570,64 @@ Test(alerts, what_was_collected_outlives_a_restart)
 	wait_for_posts(BURST + 1 + 3);
 	for (unsigned i = 0; i < BURST + 3; i++)
 		cr_expect(is_sent(7, i), "%u", i);
+}
+
+/* ---- messages that the webhook gives up ---- */
+
+static unsigned lines_with(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		n++;
+	return n;
+}
+
+static char log_text[16384];
+
+static void read_log(int fd)
+{
+	size_t used = strlen(log_text);
+	ssize_t n = read(fd, log_text + used, sizeof(log_text) - 1 - used);
+
+	log_text[used + (n > 0 ? (size_t)n : 0)] = '\0';
+}
+
+/* Runs the loop until the log has so many lines of messages that the webhook gave up. */
+static void wait_for_given_up(int fd, unsigned n)
+{
+	struct event *deadline = evtimer_new(base, on_too_late, NULL);
+	struct timeval tv = { 120, 0 };
+
+	evtimer_add(deadline, &tv);
+	while (lines_with(log_text, "giving up") < n) {
+		event_base_loop(base, EVLOOP_ONCE);
+		read_log(fd);
+	}
+	event_free(deadline);
+}
+
+Test(alerts, each_message_that_the_webhook_refuses_has_one_line)
+{
+	int ends[2];
+
+	quiet = "/quiet";
+	open_all("alert", "generic");
+	cr_assert_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	cr_assert_geq(dup2(ends[1], STDERR_FILENO), 0);
+	unsetenv("JOURNAL_STREAM");
+	is_refused = true;
+	note("c1");
+	wait_for_given_up(ends[0], 1);
+	put_stopped("c2", true);
+	for (int i = 0; i < 3; i++) /* one of the spool at a time */
+		cw_alerts_resend(alerts);
+	wait_for_given_up(ends[0], 2);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	read_log(ends[0]);
+	cr_expect_eq(lines_with(log_text, "inc=c1"), 1, "%s", log_text);
+	cr_expect_eq(lines_with(log_text, "inc=c2-over"), 1, "%s", log_text);
+	cr_expect_eq(lines_with(log_text, "inc=c2"), 2, "its end, and that: %s", log_text);
 }
 
 Test(alerts, folded_ones_are_made_for_slack_too)
