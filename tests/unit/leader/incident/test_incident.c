@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "leader/incident/incident.h"
+#include "leader/incident/incident_journal.h"
 #include "model/snapshot.h"
 #include "record/record_layout.h"
 #include "tests/support/cluster/transport_effects.h"
@@ -120,6 +121,18 @@ static int io_alert(void *user, const struct cw_incident_due *due, json_t *doc)
 	return 0;
 }
 
+static unsigned ends;
+static char last_end[1024];
+
+static void io_event(void *user, int level, const char *message_id, const char *text,
+		     const char *const *fields)
+{
+	if (strcmp(message_id, CW_MESSAGE_ID_RESOLVED) != 0)
+		return;
+	ends++;
+	(void)snprintf(last_end, sizeof(last_end), "%s", text);
+}
+
 static const char *io_user_name(void *user, uint32_t uid)
 {
 	cr_assert_eq(uid, 7);
@@ -184,6 +197,7 @@ static void setup(void)
 						    .alert = io_alert,
 						    .wants_notices = io_wants_notices,
 						    .notice = io_notice,
+						    .event = io_event,
 						    .user_name = io_user_name };
 	struct cw_incident_config config = { .clock = &clock_,
 					     .effects = &effects,
@@ -661,6 +675,37 @@ Test(incident, end_of_the_job_closes_the_bundle)
 	cw_incident_end(inc);
 	cr_assert_str_eq(last_closed_as, "job_ended");
 	cr_assert_eq(cw_incident_state(inc), CW_INCIDENT_ENDED);
+}
+
+static void expect_end(const char *how)
+{
+	const char *said = strstr(last_end, how),
+		   *before = strstr(last_end, "What was seen before: ");
+
+	cr_expect_eq(ends, 1, "%u ends, the last: %s", ends, last_end);
+	cr_expect(said && before && said < before, "%s", last_end);
+}
+
+Test(incident, the_journal_has_one_end_in_the_past_tense)
+{
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cr_expect_eq(ends, 0);
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	pass(1);
+	expect_end(": resolved");
+	evaluate(CW_CLASS_HEALTHY, CW_STALL_QUIET, 0, 11);
+	cw_incident_end(inc);
+	expect_end(": resolved");
+}
+
+Test(incident, the_journal_has_the_end_of_a_job_that_hung_once)
+{
+	evaluate(CW_CLASS_NEVER_ENTERED, CW_STALL_HANG, 11, 0);
+	pass(1);
+	cw_incident_end(inc);
+	cw_incident_end(inc);
+	expect_end(": the job ended");
 }
 
 /* A stall that only viewers of the status see. */
