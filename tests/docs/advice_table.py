@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Holds the table of docs/design/advice.md against the code: each advice line, each finding of `doctor` and
-each cause that reports rule out has one row, with its condition and tests that exist. Prints TAP.
+each cause that reports rule out has one row, with its condition and tests that exist. The table of
+tests/unit/report/doc/test_advice_lines.c has each line of advice. Prints TAP.
 
-usage: lines.py --root DIR
-       lines.py --self-test    breaks the table and the code in each way, and looks
+usage: advice_table.py --root DIR
+       advice_table.py --self-test    breaks the table and the code in each way, and looks
 """
 
 import argparse
@@ -14,6 +15,7 @@ import re
 import sys
 
 TABLE = "docs/design/advice.md"
+CASES = "tests/unit/report/doc/test_advice_lines.c"
 ROW = re.compile(r"^\| (advice|doctor|ruled out) `([^`]+)` \| ([^|]*) \| ([^|]*) \|$", re.M)
 TEST = re.compile(r"`([^`]+)`")
 
@@ -46,12 +48,19 @@ def has_test(name, read):
     return re.search(rf"\bTest\({suite},\s*{test}\b", read("tests/unit/**/*.c")) is not None
 
 
-def complaints(lines, rows, has):
+def tried(read):
+    """The lines of advice that the unit test tries where they are true and where they are not."""
+    return literal(r'\n\t(?:\{ |OF_[A-Z]+\()"([a-z0-9-]+)",', read(CASES))
+
+
+def complaints(lines, rows, has, cases):
     seen = [line for line, _, _ in rows]
     for kind, i in sorted(lines - set(seen)):
         yield f"{kind} \"{i}\" has no row in {TABLE}"
     for kind, i in sorted(set(seen) - lines):
         yield f"{TABLE} has a row of {kind} \"{i}\", which the code has not"
+    for i in sorted({i for kind, i in lines if kind == "advice"} ^ cases):
+        yield f"advice \"{i}\" is in only one of lib/report/doc/advice.c and {CASES}"
     for line in sorted({line for line in seen if seen.count(line) > 1}):
         yield f"{TABLE} has {line} twice"
     for (kind, i), condition, tests in rows:
@@ -80,7 +89,7 @@ def self_test():
     lines = {("advice", "a"), ("doctor", "b")}
     whole = [(("advice", "a"), "always", ["t/one"]), (("doctor", "b"), "now", ["x.py::test_two"])]
     has = {"t/one", "x.py::test_two"}.__contains__
-    cases = {
+    tables = {
         "a whole table": (lines, whole, 0),
         "a line of the code without a row": (lines | {("ruled out", "no c")}, whole, 1),
         "a row without a line": (lines, whole + [(("doctor", "c"), "now", ["t/one"])], 1),
@@ -89,8 +98,8 @@ def self_test():
         "no test": (lines, [(("advice", "a"), "always", []), whole[1]], 1),
         "a test that does not exist": (lines, [(("advice", "a"), "always", ["t/three"]), whole[1]], 1),
     }
-    for name, (code, rows, n) in cases.items():
-        found = list(complaints(code, rows, has))
+    for name, (code, rows, n) in tables.items():
+        found = list(complaints(code, rows, has, {"a"}))
         yield name, [] if len(found) == n else [f"{len(found)} complaints, not {n}: {found}"]
     texts = {"lib/report/doc/advice.c": 'x[] = {\n\t{ "a-b", CW_CLASS_SLOW,\n\t{ "c", ANY_CLASS,',
              "cli/doctor/*.c": 'doctor_find(d, "e-f", NULL,\n doctor_find(\n\td, "g", fix,',
@@ -102,6 +111,9 @@ def self_test():
     right = {"s/name": True, "s/nam": False, "x.py::test_it": True, "x.py::test_i": False, "name": False}
     wrong = [t for t, is_there in right.items() if has_test(t, texts.get) != is_there]
     yield "names of tests", wrong
+    yield "advice that no test tries", [] if len(list(complaints(lines, whole, has, set()))) == 1 else ["is not seen"]
+    found = tried({CASES: '\n\t{ "a-b", "x", "y",\n\tOF_CLASS("c", "d"),\n\tOF_DETAIL("e", "f", "g"),'}.get)
+    yield "cases of the test", [] if found == {"a-b", "c", "e"} else [str(found)]
 
 
 def main():
@@ -114,7 +126,7 @@ def main():
     else:
         read = reader(args.root)
         lines, rows = lines_of(read), rows_of(read(TABLE))
-        found = list(complaints(lines, rows, lambda test: has_test(test, read)))
+        found = list(complaints(lines, rows, lambda test: has_test(test, read), tried(read)))
         results = [(f"{len(lines)} lines of the code, {len(rows)} rows", found)]
     print(f"1..{len(results)}")
     for n, (name, found) in enumerate(results, 1):

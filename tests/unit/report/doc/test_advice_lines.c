@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/doc/advice.h"
+#include "report/doc/incident_doc.h"
 
 static struct advice advice;
 
@@ -20,6 +21,7 @@ struct line {
 #define KILLED(signal, by)                                                                         \
 	"\"culprits\":[{\"rank\":3,\"term_signal\":" #signal ",\"end_by\":\"" by "\"}]"
 #define WAITS(wait) "\"culprits\":[{\"rank\":3,\"host_wait\":\"" wait "\"}]"
+#define RECORDED "\"leader\":\"" CW_LEADER_ANALYZE "\""
 #define SURE "\"confidence\":\"certain\",\"blind_spots\":[]"
 #define UNSURE "\"confidence\":\"likely\",\"blind_spots\":[\"wait\"]"
 #define OF_CLASS(id, of)                                                                           \
@@ -52,6 +54,8 @@ static const struct line lines[] = {
 	{ "line", "never_entered", "outside_nccl", SITS, "never_entered", "outside_nccl", CULPRIT },
 	{ "line-stacks", "never_entered", "outside_nccl", CULPRIT, "never_entered", "outside_nccl",
 	  SITS },
+	{ "line-recorded", "never_entered", "outside_nccl", RECORDED, "never_entered",
+	  "outside_nccl", NULL },
 	{ "lock", "never_entered", "outside_nccl", WAITS("lock"), "never_entered", "outside_nccl",
 	  WAITS("socket") },
 	{ "prompt", "never_entered", "outside_nccl", WAITS("tty"), "never_entered", "outside_nccl",
@@ -64,6 +68,8 @@ static const struct line lines[] = {
 	  "inside_other_call", CULPRIT },
 	{ "other-call-stacks", "never_entered", "inside_other_call", CULPRIT, "never_entered",
 	  "inside_other_call", SITS },
+	{ "other-call-recorded", "never_entered", "inside_other_call", RECORDED, "never_entered",
+	  "inside_other_call", RECORDED "," SITS },
 	OF_DETAIL("aborted", "never_entered", "aborted"),
 	OF_DETAIL("destroyed", "never_entered", "destroyed"),
 	{ "many-missing", "never_entered", "outside_nccl", CULPRIT ",\"victims\":{\"count\":0}",
@@ -91,6 +97,9 @@ static const struct line lines[] = {
 	OF_DETAIL("not-posted", "p2p_unmatched", "not_posted"),
 	OF_DETAIL("both-send", "p2p_unmatched", "not_posted"),
 	OF_CLASS("p2p-restart", "p2p_unmatched"),
+	OF_DETAIL("init-failed", "init_stuck", "failed"),
+	OF_DETAIL("init-failed-end", "init_stuck", "failed"),
+	OF_DETAIL("init-failed-restart", "init_stuck", "failed"),
 	{ "init-late", "init_stuck", "init", CULPRIT, "init_stuck", "traced", CULPRIT },
 	{ "init-restart", "init_stuck", "init", CULPRIT, "init_stuck", "init", NULL },
 	{ "init-absent", "init_stuck", "init", NULL, "init_stuck", "init", CULPRIT },
@@ -106,6 +115,7 @@ static const struct line lines[] = {
 	{ "drain", "in_collective", "unfinished", NULL, "in_collective", "stopped", NULL },
 	{ "slow", "slow", "", NULL, "unknown", "", NULL },
 	OF_CLASS("unknown", "unknown"),
+	{ "unknown-recorded", "unknown", "", RECORDED, "unknown", "", NULL },
 	OF_CLASS("unknown-stacks", "unknown"),
 };
 
