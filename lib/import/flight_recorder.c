@@ -14,6 +14,7 @@
 #include "analysis/verdict.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/or_exit/or_exit.h"
 #include "common/text.h"
 
 #define MAX_SOURCES 65536u
@@ -25,26 +26,19 @@
 /* The maximum number of notes. No user reads more. */
 #define MAX_NOTES 64u
 
-int cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
+void cw_fr_set_note(struct cw_fr_set *set, const char *fmt, ...)
 {
-	char text[320], **notes;
+	char text[320];
 	va_list args;
 
 	if (set->n_notes == MAX_NOTES)
-		return 0;
+		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	cw_text_sanitise_line(text);
-	notes = realloc(set->notes, (set->n_notes + 1) * sizeof(*notes));
-	if (!notes)
-		return -ENOMEM;
-	set->notes = notes;
-	notes[set->n_notes] = strdup(text);
-	if (!notes[set->n_notes])
-		return -ENOMEM;
-	set->n_notes++;
-	return 0;
+	set->notes = cw_or_exit(realloc(set->notes, (set->n_notes + 1) * sizeof(*set->notes)));
+	set->notes[set->n_notes++] = cw_or_exit(strdup(text));
 }
 
 /* Returns the value of the n digits at text. CW_FR_NONE = there are no digits, or too many. */
@@ -126,13 +120,8 @@ static int keep(struct cw_fr_set *set, int32_t rank, const char *file_name, int6
 	if (set->n_sources == MAX_SOURCES)
 		return -E2BIG;
 	if (set->n_sources == set->room) {
-		uint32_t room = set->room ? set->room * 2 : 16;
-		struct cw_fr_source *v = realloc(set->sources, room * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		set->sources = v;
-		set->room = room;
+		set->room = set->room ? set->room * 2 : 16;
+		set->sources = cw_or_exit(realloc(set->sources, set->room * sizeof(*set->sources)));
 	}
 	set->sources[set->n_sources++] =
 		(struct cw_fr_source){ .rank = rank,
@@ -164,19 +153,16 @@ static bool looks_like_dump(const char *name, const uint8_t *data, size_t size, 
  * number. PyTorch (2.4 to 2.10) writes the rank into the name and not into the dump. If the dump
  * names a rank, another tool added it and may have meant another number.
  */
-static int settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
-		       int32_t *rank)
+static void settle_rank(struct cw_fr_set *set, const char *file_name, const struct cw_fr_dump *dump,
+			int32_t *rank)
 {
 	if (*rank == CW_FR_NONE && dump->rank == CW_FR_NONE)
-		return cw_fr_set_note(set, "%s: neither the dump nor its name tells a rank",
-				      file_name);
-	if (*rank == CW_FR_NONE)
+		cw_fr_set_note(set, "%s: neither the dump nor its name tells a rank", file_name);
+	else if (*rank == CW_FR_NONE)
 		*rank = dump->rank;
 	else if (dump->rank != CW_FR_NONE && dump->rank != *rank)
-		return cw_fr_set_note(set,
-				      "%s: the dump says it is of rank %d: taken for rank %d's",
-				      file_name, dump->rank, *rank);
-	return 0;
+		cw_fr_set_note(set, "%s: the dump says it is of rank %d: taken for rank %d's",
+			       file_name, dump->rank, *rank);
 }
 
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
@@ -185,18 +171,16 @@ int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data
 	int32_t rank = rank_of_name(file_name);
 	struct cw_fr_dump dump;
 	struct cw_err err = { "" };
-	int r;
+	int r = 0;
 
-	r = cw_fr_dump_read(data, size, &dump, &err);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0) {
+	if (cw_fr_dump_read(data, size, &dump, &err) < 0) {
+		/* Any other file is unrelated. */
 		if (looks_like_dump(file_name, data, size, rank))
-			return cw_fr_set_note(set, "%s cannot be used: %s", file_name, err.text);
-		return 0; /* an unrelated file */
+			cw_fr_set_note(set, "%s cannot be used: %s", file_name, err.text);
+		return 0;
 	}
-	r = settle_rank(set, file_name, &dump, &rank);
-	if (r == 0 && rank != CW_FR_NONE)
+	settle_rank(set, file_name, &dump, &rank);
+	if (rank != CW_FR_NONE)
 		r = keep(set, rank, file_name, file_ns, &dump);
 	if (r < 0 || rank == CW_FR_NONE)
 		cw_fr_dump_fini(&dump);
@@ -249,21 +233,25 @@ static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
 	struct stat st;
 	int r;
 
-	if (fd < 0)
-		return cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(errno));
+	if (fd < 0) {
+		cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(errno));
+		return 0;
+	}
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	if (st.st_size > (off_t)CW_FR_MAX_FILE)
-		return cw_fr_set_note(set, "%s is larger than %u MiB: left out", name,
-				      CW_FR_MAX_FILE >> 20);
-	data = malloc((size_t)st.st_size + 1);
-	if (!data)
-		return -ENOMEM;
+	if (st.st_size > (off_t)CW_FR_MAX_FILE) {
+		cw_fr_set_note(set, "%s is larger than %u MiB: left out", name,
+			       CW_FR_MAX_FILE >> 20);
+		return 0;
+	}
+	data = cw_or_exit(malloc((size_t)st.st_size + 1));
 	r = read_all(fd, data, (size_t)st.st_size);
-	if (r < 0)
-		return cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(-r));
+	if (r < 0) {
+		cw_fr_set_note(set, "%s cannot be read: %s", name, strerror(-r));
+		return 0;
+	}
 	return cw_fr_set_add(set, name, data, (size_t)st.st_size, file_time_ns(&st));
 }
 
@@ -311,46 +299,41 @@ static int add_directory(struct cw_fr_set *set, const char *path,
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
-static int class_of(const struct cw_snapshot *snap, enum cw_class *ret_class, bool *ret_all_in)
+/* Returns the class of the verdict on a snapshot. */
+static enum cw_class class_of(const struct cw_snapshot *snap, bool *ret_all_in)
 {
+	enum cw_class verdict_class;
 	struct cw_verdict v;
 
-	if (cw_verdict_compute(snap, &v) < 0)
-		return -ENOMEM;
-	*ret_class = v.verdict_class;
-	*ret_all_in = v.verdict_class == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	(void)cw_or_exit_result(cw_verdict_compute(snap, &v));
+	verdict_class = v.verdict_class;
+	*ret_all_in = verdict_class == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
 	cw_verdict_fini(&v);
-	return 0;
+	return verdict_class;
 }
 
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 {
-	struct cw_snapshot *plain, *ordered, *best;
-	enum cw_class verdict_class;
+	struct cw_snapshot *plain, *ordered;
 	bool all_in;
 	int r = cw_fr_snapshot(set, false, &plain);
 
 	if (r < 0)
 		return r;
-	best = plain;
-	r = class_of(plain, &verdict_class, &all_in);
-	if (r == 0 && all_in) {
-		r = cw_fr_snapshot(set, true, &ordered);
-		if (r == 0)
-			r = class_of(ordered, &verdict_class, &all_in);
-		else
-			ordered = NULL;
-		if (r == 0 && verdict_class == CW_CLASS_DEADLOCK) {
-			best = ordered;
-			ordered = plain;
-		}
-		(void)cw_snapshot_free(ordered);
-	}
+	*ret = plain;
+	(void)class_of(plain, &all_in);
+	if (!all_in)
+		return 0;
+	r = cw_fr_snapshot(set, true, &ordered);
 	if (r < 0) {
-		(void)cw_snapshot_free(plain);
+		*ret = cw_snapshot_free(plain);
 		return r;
 	}
-	*ret = best;
+	if (class_of(ordered, &all_in) == CW_CLASS_DEADLOCK) {
+		*ret = ordered;
+		ordered = plain;
+	}
+	(void)cw_snapshot_free(ordered);
 	return 0;
 }
 

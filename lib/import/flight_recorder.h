@@ -52,14 +52,14 @@ struct cw_fr_set {
  * If several files end with the same number, and their numbers after "rank" are all different, the
  * numbers after "rank" are the ranks. cw_fr_snapshot() decides that.
  *
- * Damage becomes a note, not an error. Returns 0, -ENOMEM or -E2BIG (too many files).
+ * Damage becomes a note, not an error. Returns 0 or -E2BIG (too many files).
  */
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
 		  int64_t file_ns);
 void cw_fr_set_fini(struct cw_fr_set *set);
-/* Adds a line to the report and makes it printable. Drops lines beyond 64. Returns 0 or -ENOMEM. */
-__attribute__((format(printf, 2, 3))) int cw_fr_set_note(struct cw_fr_set *set, const char *fmt,
-							 ...);
+/* Adds a line to the report and makes it printable. Drops lines beyond 64. */
+__attribute__((format(printf, 2, 3))) void cw_fr_set_note(struct cw_fr_set *set, const char *fmt,
+							  ...);
 
 /*
  * Merges the set into a snapshot. The caller may run it again on the same set.

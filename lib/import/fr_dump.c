@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/json/json_whole.h"
+#include "common/or_exit/or_exit.h"
 #include "import/pickle/pickle.h"
 #include "model/op.h"
 
@@ -77,24 +78,23 @@ static const char *copy_name(struct cw_fr_dump *dump, const struct cw_value *val
 {
 	char text[MAX_NAME];
 
-	return cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text)));
+	return cw_or_exit(
+		cw_arena_strdup(&dump->arena, cw_value_copy_text(value, text, sizeof(text))));
 }
 
 /*
  * Reads the names of a group. The whole name, and a short copy of it, come from the group's key.
  * The description comes from desc.
  */
-static bool take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
+static void take_names(struct cw_fr_dump *dump, struct cw_fr_group *g, const struct cw_value *desc)
 {
-	char *whole = cw_arena_new_array(&dump->arena, char, (size_t)g->key->len + 1);
+	char *whole = cw_or_exit(cw_arena_new_array(&dump->arena, char, (size_t)g->key->len + 1));
 
-	if (whole)
-		memcpy(whole, g->key->text, g->key->len);
+	memcpy(whole, g->key->text, g->key->len);
 	g->whole_name = whole;
 	g->whole_name_len = g->key->len;
 	g->name = copy_name(dump, g->key);
 	g->desc = copy_name(dump, desc);
-	return whole && g->name && g->desc;
 }
 
 /*
@@ -114,9 +114,7 @@ static int read_ranks(struct reader *r, const struct cw_value *value, struct cw_
 	if (most > MAX_MEMBERS - r->n_members)
 		return cw_err_set(r->err, E2BIG, "groups with too many members together");
 	r->n_members += most;
-	g->ranks = cw_arena_new_array(&dump->arena, int32_t, most);
-	if (!g->ranks)
-		return -ENOMEM;
+	g->ranks = cw_or_exit(cw_arena_new_array(&dump->arena, int32_t, most));
 	if (value->type != CW_VALUE_STR) {
 		for (uint32_t i = 0; i < value->n; i++) {
 			if (!cw_value_int(value->items[i], &rank) || rank < 0 ||
@@ -199,13 +197,6 @@ static void drop_repeated_groups(struct reader *r)
 	sort_groups(r);
 }
 
-static int read_group(struct reader *r, struct cw_fr_group *g)
-{
-	if (!take_names(r->dump, g, cw_value_get(g->info, "desc")))
-		return -ENOMEM;
-	return read_ranks(r, cw_value_get(g->info, "ranks"), g);
-}
-
 static int read_groups(struct reader *r)
 {
 	const struct cw_value *config = cw_value_get(r->root, "pg_config");
@@ -213,29 +204,27 @@ static int read_groups(struct reader *r)
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
 	/* Some groups occur only in entries, so we make room for one group per entry. */
 	uint64_t most = (uint64_t)n + cw_value_count(entries);
-	int e;
+	int e = 0;
 
 	if (n > MAX_GROUPS)
 		return cw_err_set(r->err, E2BIG, "%u process groups", n);
 	r->dump->has_config = config && config->type == CW_VALUE_DICT;
 	if (most > n + MAX_GROUPS)
 		most = n + MAX_GROUPS;
-	r->dump->groups = cw_arena_new_array(&r->dump->arena, struct cw_fr_group, most);
-	if (!r->dump->groups)
-		return -ENOMEM;
+	r->dump->groups = cw_or_exit(cw_arena_new_array(&r->dump->arena, struct cw_fr_group, most));
 	for (uint32_t i = 0; i < n; i++)
 		note_group(r, config->items[2 * i], config->items[2 * i + 1]);
-	r->by_name = cw_arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups);
-	if (!r->by_name)
-		return -ENOMEM;
+	r->by_name = cw_or_exit(
+		cw_arena_new_array(&r->dump->arena, struct cw_fr_group *, r->dump->n_groups));
 	sort_groups(r);
 	drop_repeated_groups(r);
-	for (uint32_t i = 0; i < r->dump->n_groups; i++) {
-		e = read_group(r, &r->dump->groups[i]);
-		if (e < 0)
-			return e;
+	for (uint32_t i = 0; i < r->dump->n_groups && e == 0; i++) {
+		struct cw_fr_group *g = &r->dump->groups[i];
+
+		take_names(r->dump, g, cw_value_get(g->info, "desc"));
+		e = read_ranks(r, cw_value_get(g->info, "ranks"), g);
 	}
-	return 0;
+	return e;
 }
 
 /*
@@ -294,8 +283,7 @@ static struct cw_fr_group *find_group(struct reader *r, const struct cw_value *e
 		return NULL;
 	g = &dump->groups[dump->n_groups];
 	*g = (struct cw_fr_group){ .key = pg, .id = CW_FR_NONE, .older_id = CW_FR_NONE };
-	if (!take_names(dump, g, desc))
-		return NULL;
+	take_names(dump, g, desc);
 	dump->n_groups++;
 	memmove(&r->unlisted[at + 1], &r->unlisted[at], (r->n_unlisted - at) * sizeof(g));
 	r->unlisted[at] = g;
@@ -363,15 +351,14 @@ static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
 
 /*
  * Counts the open calls on groups without any entry. The buffer may have lost the entries of these
- * groups. Returns 0 or -ENOMEM.
+ * groups.
  */
-static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
+static void count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *status)
 {
-	_cleanup_(freep) int64_t *known = calloc(2 * (size_t)dump->n_groups + 1, sizeof(*known));
+	_cleanup_(freep) int64_t *known =
+		cw_or_exit(calloc(2 * (size_t)dump->n_groups + 1, sizeof(*known)));
 	size_t n = 0;
 
-	if (!known)
-		return -ENOMEM;
 	for (uint32_t g = 0; g < dump->n_groups; g++) {
 		known[n++] = dump->groups[g].id;
 		known[n++] = dump->groups[g].older_id;
@@ -387,7 +374,6 @@ static int count_open_unlisted(struct cw_fr_dump *dump, const struct cw_value *s
 		take_status(&g, status->items[2 * i + 1]);
 		dump->n_open_unlisted += g.has_status && g.last_completed < g.last_enqueued;
 	}
-	return 0;
 }
 
 /*
@@ -470,11 +456,9 @@ static int read_status(struct reader *r)
 	const struct cw_value *status = cw_value_get(r->root, "pg_status");
 	struct cw_fr_dump *dump = r->dump;
 	uint32_t n = 0, most = status && status->type == CW_VALUE_DICT ? status->n / 2 : 0;
-	_cleanup_(freep) int64_t *ids = calloc(most + 1, sizeof(*ids));
-	_cleanup_(freep) struct status_row *rows = calloc(most + 1, sizeof(*rows));
+	_cleanup_(freep) int64_t *ids = cw_or_exit(calloc(most + 1, sizeof(*ids)));
+	_cleanup_(freep) struct status_row *rows = cw_or_exit(calloc(most + 1, sizeof(*rows)));
 
-	if (!ids || !rows)
-		return -ENOMEM;
 	if (most > MAX_GROUPS)
 		return cw_err_set(r->err, E2BIG, "%u process groups", most);
 	for (uint32_t i = 0; i < most; i++) {
@@ -489,7 +473,8 @@ static int read_status(struct reader *r)
 	if (!status || status->type != CW_VALUE_DICT)
 		return 0;
 	note_unused(dump, most);
-	return count_open_unlisted(dump, status);
+	count_open_unlisted(dump, status);
+	return 0;
 }
 
 /*
@@ -601,14 +586,11 @@ static int read_entries(struct reader *r)
 	const struct cw_value *entries = cw_value_get(r->root, "entries");
 	struct cw_fr_dump *dump = r->dump;
 	uint32_t n = cw_value_count(entries);
-	int e;
 
 	if (n > MAX_ENTRIES)
 		return cw_err_set(r->err, E2BIG, "%u entries", n);
 	dump->has_entries = entries && entries->type == CW_VALUE_LIST;
-	dump->ops = cw_arena_new_array(&dump->arena, struct cw_fr_op, n);
-	if (!dump->ops)
-		return -ENOMEM;
+	dump->ops = cw_or_exit(cw_arena_new_array(&dump->arena, struct cw_fr_op, n));
 	for (uint32_t i = 0; i < n; i++) {
 		struct cw_fr_op *op = &dump->ops[dump->n_ops];
 		struct cw_fr_group *g = find_group(r, entries->items[i]);
@@ -624,10 +606,8 @@ static int read_entries(struct reader *r)
 		dump->has_completed = dump->has_completed || op->state == CW_FR_COMPLETED;
 		op->group = (uint32_t)(g - dump->groups);
 		op->order = i;
-		e = fr_frames_read(&dump->stacks, cw_value_get(entries->items[i], "frames"),
-				   &dump->arena, &op->stack);
-		if (e < 0)
-			return e;
+		op->stack = fr_frames_read(&dump->stacks, cw_value_get(entries->items[i], "frames"),
+					   &dump->arena);
 		g->has_p2p = g->has_p2p || op->flags & CW_FR_P2P || op->p2p_seq;
 		if (op->coll_seq > g->highest_coll)
 			g->highest_coll = op->coll_seq;
@@ -690,13 +670,12 @@ static void read_rank(struct reader *r)
 }
 
 /* Sorts the ops by group, with a stable counting sort. */
-static int sort_ops(struct cw_fr_dump *dump)
+static void sort_ops(struct cw_fr_dump *dump)
 {
-	struct cw_fr_op *sorted = cw_arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops);
+	struct cw_fr_op *sorted =
+		cw_or_exit(cw_arena_new_array(&dump->arena, struct cw_fr_op, dump->n_ops));
 	uint32_t at = 0;
 
-	if (!sorted)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < dump->n_ops; i++)
 		dump->groups[dump->ops[i].group].n_ops++;
 	for (uint32_t g = 0; g < dump->n_groups; g++) {
@@ -710,7 +689,6 @@ static int sort_ops(struct cw_fr_dump *dump)
 		sorted[g->first_op + g->n_ops++] = dump->ops[i];
 	}
 	dump->ops = sorted;
-	return 0;
 }
 
 static int interpret(struct reader *r)
@@ -729,11 +707,8 @@ static int interpret(struct reader *r)
 	if (e < 0)
 		return e;
 	r->dump->has_entries = r->dump->has_entries || has_empty_list(r);
-	e = cw_fr_settle_coalesced(r->dump);
-	if (e == 0)
-		e = sort_ops(r->dump);
-	if (e < 0)
-		return e;
+	cw_fr_settle_coalesced(r->dump);
+	sort_ops(r->dump);
 	for (uint32_t g = 0; g < r->dump->n_groups; g++)
 		r->dump->groups[g].key = r->dump->groups[g].info = NULL;
 	return 0;
@@ -774,7 +749,7 @@ static int read_json(struct reader *r, const void *data, size_t size, struct cw_
 		return cw_err_set(r->err, E2BIG, "JSON: would take too much memory");
 	doc = cw_json_parse(data, size, 0, &error);
 	if (!doc && errno == ENOMEM)
-		return -ENOMEM;
+		(void)cw_or_exit(NULL);
 	if (!doc)
 		return cw_err_set(r->err,
 				  json_error_code(&error) == json_error_premature_end_of_input
@@ -826,13 +801,11 @@ int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struc
 		e = cw_pickle_read(data, size, &values, &r.root, err);
 		if (e == 0)
 			e = interpret(&r);
-		else if (e != -ENOMEM && is_text(data, size))
+		else if (is_text(data, size))
 			e = cw_err_set(err, EBADMSG, "it is text, neither a pickle nor JSON");
 	}
 	cw_arena_fini(&values);
 	fr_frames_read_all(&dump.stacks);
-	if (e == -ENOMEM)
-		(void)cw_err_set(err, ENOMEM, "out of memory");
 	if (e < 0) {
 		cw_arena_fini(&dump.arena);
 		return e;

@@ -141,7 +141,7 @@ struct cw_fr_dump {
 /*
  * Reads the contents of one file, which is a pickle or JSON. Zeroes *ret first. After success the
  * caller frees *ret with cw_fr_dump_fini(). Errors: -ENODATA: empty or cut short; -EBADMSG: not a
- * dump; -EPERM: a pickle that tries to run code; -ENOTSUP: an unknown version; -E2BIG; -ENOMEM.
+ * dump; -EPERM: a pickle that tries to run code; -ENOTSUP: an unknown version; -E2BIG.
  */
 int cw_fr_dump_read(const void *data, size_t size, struct cw_fr_dump *ret, struct cw_err *err);
 void cw_fr_dump_fini(struct cw_fr_dump *dump);
@@ -153,7 +153,7 @@ void cw_fr_dump_fini(struct cw_fr_dump *dump);
 bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, struct cw_fr_op *op);
 /*
  * Gives the ops of coalesced groups the state of their last entry, and merges each group of
- * collectives into one op. The caller has read all ops and pg_status before. Returns 0 or -ENOMEM.
+ * collectives into one op. The caller has read all ops and pg_status before.
  * Defined in fr_entry.c.
  */
-int cw_fr_settle_coalesced(struct cw_fr_dump *dump);
+void cw_fr_settle_coalesced(struct cw_fr_dump *dump);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads entries: PyTorch's names of calls, their sizes, and calls launched together. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "import/fr_dump.h"
 #include "model/op.h"
 #include "model/signature.h"
@@ -442,13 +442,11 @@ static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
 	}
 }
 
-static int mark_orphans(struct cw_fr_dump *dump)
+static void mark_orphans(struct cw_fr_dump *dump)
 {
-	uint32_t *last = cw_arena_new_array(&dump->arena, uint32_t, dump->n_groups);
-	bool *is_bad = cw_arena_new_array(&dump->arena, bool, dump->n_ops);
+	uint32_t *last = cw_or_exit(cw_arena_new_array(&dump->arena, uint32_t, dump->n_groups));
+	bool *is_bad = cw_or_exit(cw_arena_new_array(&dump->arena, bool, dump->n_ops));
 
-	if (!last || !is_bad)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < dump->n_ops; i++) {
 		struct cw_fr_op *op = &dump->ops[i];
 		uint32_t before;
@@ -467,7 +465,6 @@ static int mark_orphans(struct cw_fr_dump *dump)
 		dump->ops[i].group = UINT32_MAX;
 		dump->n_bad_entries++;
 	}
-	return 0;
 }
 
 /*
@@ -511,17 +508,14 @@ static void settle_orphan(struct cw_fr_dump *dump, struct cw_fr_op *op)
 		op->flags |= CW_FR_COALESCED | CW_FR_NO_SHAPE;
 }
 
-int cw_fr_settle_coalesced(struct cw_fr_dump *dump)
+void cw_fr_settle_coalesced(struct cw_fr_dump *dump)
 {
 	uint32_t n = 0;
-	int r;
 
 	for (uint32_t i = 0; i < dump->n_ops; i++)
 		if (dump->ops[i].flags & CW_FR_GROUP_END)
 			settle(dump, i);
-	r = mark_orphans(dump);
-	if (r < 0)
-		return r;
+	mark_orphans(dump);
 	for (uint32_t i = 0; i < dump->n_ops; i++) {
 		struct cw_fr_op *op = &dump->ops[i];
 
@@ -531,5 +525,4 @@ int cw_fr_settle_coalesced(struct cw_fr_dump *dump)
 		dump->ops[n++] = *op;
 	}
 	dump->n_ops = n;
-	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/fr_exchange.h"
 
-#include <errno.h>
+#include "common/or_exit/or_exit.h"
 
 /*
  * The minor of dump version 2.4, the first one with both the input and the output sizes
@@ -112,26 +112,23 @@ static int32_t who_is_at_odds(const struct cw_fr_op *const *ops, uint32_t n, uin
 	return sent < taken ? who_left_others_short(ops, n) : -1;
 }
 
-int fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena)
+void fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena)
 {
 	uint64_t seq = comm->lowest_pending, sent = 0, taken = 0;
 	const struct cw_fr_op **ops;
 
 	comm->uneven_member = -1;
 	if (!seq || comm->pending_kind != CW_OP_ALL_TO_ALL)
-		return 0;
-	ops = cw_arena_new_array(arena, const struct cw_fr_op *, comm->n_ranks);
-	if (!ops)
-		return -ENOMEM;
+		return;
+	ops = cw_or_exit(cw_arena_new_array(arena, const struct cw_fr_op *, comm->n_ranks));
 	for (uint32_t i = 0; i < comm->n_ranks; i++) {
 		ops[i] = exchange_of(&comm->places[i], seq);
 		if (!ops[i] || __builtin_add_overflow(sent, ops[i]->sent, &sent) ||
 		    __builtin_add_overflow(taken, ops[i]->taken, &taken))
-			return 0;
+			return;
 	}
 	if (sent == taken)
-		return 0;
+		return;
 	comm->uneven_seq = seq;
 	comm->uneven_member = who_is_at_odds(ops, comm->n_ranks, sent, taken);
-	return 0;
 }

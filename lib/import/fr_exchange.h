@@ -16,6 +16,6 @@
 
 /*
  * Sets uneven_seq and uneven_member of comm. fr_comm_prepare() must have set all other fields
- * before. Returns 0 or -ENOMEM.
+ * before.
  */
-int fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena);
+void fr_exchange_compare(struct fr_comm *comm, struct cw_arena *arena);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/fr_frames.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/htable.h"
+#include "common/or_exit/or_exit.h"
 #include "model/snapshot.h"
 
 /*
@@ -42,43 +42,33 @@ static size_t put_frame(const struct cw_value *frame, char *buf, size_t len)
 	return n > 0 && (size_t)n < len ? (size_t)n : 0;
 }
 
-static int keep(struct cw_fr_stacks *stacks, const char *text, struct cw_arena *arena,
-		uint32_t *ret_number)
+static uint32_t keep(struct cw_fr_stacks *stacks, const char *text, struct cw_arena *arena)
 {
 	struct fr_stack *stack;
 
 	HASH_FIND_STR(stacks->table, text, stack);
-	if (stack) {
-		*ret_number = stack->number;
-		return 0;
-	}
-	*ret_number = 0;
+	if (stack)
+		return stack->number;
 	if (stacks->n == CW_SNAP_MAX_STACKS)
 		return 0;
 	if (!stacks->texts)
-		stacks->texts = cw_arena_new_array(arena, const char *, CW_SNAP_MAX_STACKS);
-	stack = cw_arena_new(arena, struct fr_stack);
-	if (!stacks->texts || !stack)
-		return -ENOMEM;
-	stack->text = cw_arena_strdup(arena, text);
-	if (!stack->text)
-		return -ENOMEM;
+		stacks->texts =
+			cw_or_exit(cw_arena_new_array(arena, const char *, CW_SNAP_MAX_STACKS));
+	stack = cw_or_exit(cw_arena_new(arena, struct fr_stack));
+	stack->text = cw_or_exit(cw_arena_strdup(arena, text));
 	HASH_ADD_KEYPTR(hh, stacks->table, stack->text, strlen(stack->text), stack);
-	if (!cw_htable_added(stack))
-		return -ENOMEM;
+	(void)cw_or_exit(cw_htable_added(stack) ? stack : NULL);
 	stacks->texts[stacks->n++] = stack->text;
-	*ret_number = stack->number = stacks->n;
-	return 0;
+	return stack->number = stacks->n;
 }
 
-int fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
-		   struct cw_arena *arena, uint32_t *ret_number)
+uint32_t fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
+			struct cw_arena *arena)
 {
 	char text[MAX_FRAMES * (MAX_FILE + MAX_FUNCTION)];
 	uint32_t n = cw_value_count(frames);
 	size_t used = 0;
 
-	*ret_number = 0;
 	for (uint32_t i = 0; i < n && i < MAX_FRAMES; i++) {
 		size_t gap = used ? 1 : 0;
 		size_t added =
@@ -91,7 +81,7 @@ int fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
 		used += gap + added;
 	}
 	text[used] = '\0';
-	return used ? keep(stacks, text, arena, ret_number) : 0;
+	return used ? keep(stacks, text, arena) : 0;
 }
 
 void fr_frames_read_all(struct cw_fr_stacks *stacks)

@@ -29,10 +29,10 @@ struct cw_fr_stacks {
 };
 
 /*
- * Adds the stack to the set. *ret_number becomes its number, from 1. *ret_number is 0 if the stack
- * is empty, too large, or over the limit of CW_SNAP_MAX_STACKS. Returns 0 or -ENOMEM.
+ * Adds the stack to the set. Returns its number, from 1; 0 = the stack is empty, too large, or over
+ * the limit of CW_SNAP_MAX_STACKS.
  */
-int fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
-		   struct cw_arena *arena, uint32_t *ret_number);
+uint32_t fr_frames_read(struct cw_fr_stacks *stacks, const struct cw_value *frames,
+			struct cw_arena *arena);
 /* Frees the parts that only reading needs. The caller runs this after the last stack. */
 void fr_frames_read_all(struct cw_fr_stacks *stacks);

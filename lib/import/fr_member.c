@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/fr_member.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "import/fr_exchange.h"
 #include "import/fr_time.h"
 #include "record/record_layout.h"
@@ -224,18 +224,16 @@ static void find_what_all_came_to(struct fr_comm *comm)
 	}
 }
 
-int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
+void fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 {
 	size_t n = 0;
 
 	for (uint32_t p = 0; p < comm->n_ranks; p++)
 		if (comm->places[p].group)
 			n += comm->places[p].group->n_ops;
-	comm->calls = cw_arena_new_array(arena, const struct cw_fr_op *, n);
-	comm->asked_ns = cw_arena_new_array(arena, int64_t, comm->n_ranks);
-	comm->peers = cw_arena_new_array(arena, uint32_t, comm->n_ranks);
-	if (!comm->calls || !comm->asked_ns || !comm->peers)
-		return -ENOMEM;
+	comm->calls = cw_or_exit(cw_arena_new_array(arena, const struct cw_fr_op *, n));
+	comm->asked_ns = cw_or_exit(cw_arena_new_array(arena, int64_t, comm->n_ranks));
+	comm->peers = cw_or_exit(cw_arena_new_array(arena, uint32_t, comm->n_ranks));
 	for (uint32_t p = 0; p < comm->n_ranks; p++) {
 		const struct fr_place *place = &comm->places[p];
 
@@ -266,7 +264,7 @@ int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	if (comm->n_calls > 1)
 		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
 	find_what_all_came_to(comm);
-	return fr_exchange_compare(comm, arena);
+	fr_exchange_compare(comm, arena);
 }
 
 /* Returns the best known call with the number of `op`. It may be `op` itself. */
@@ -406,16 +404,15 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 
 /* ---- a member ---- */
 
-static int make_room(const struct fr_comm *comm, const struct fr_place *place,
-		     struct cw_arena *arena, struct cw_snap_member *m)
+static void make_room(const struct fr_comm *comm, const struct fr_place *place,
+		      struct cw_arena *arena, struct cw_snap_member *m)
 {
 	uint32_t n = place->group ? place->group->n_ops : 0, n_p2p = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		n_p2p += is_numbered_p2p(comm, &place->dump->ops[place->group->first_op + i]);
-	m->window = cw_arena_new_array(arena, struct cw_op, n);
-	m->p2p = cw_arena_new_array(arena, struct cw_p2p_peer, n_p2p);
-	return m->window && m->p2p ? 0 : -ENOMEM;
+	m->window = cw_or_exit(cw_arena_new_array(arena, struct cw_op, n));
+	m->p2p = cw_or_exit(cw_arena_new_array(arena, struct cw_p2p_peer, n_p2p));
 }
 
 static void note_progress(struct cw_snap_member *m, const struct cw_fr_dump *dump,
@@ -592,19 +589,16 @@ static bool was_dumped_before(const struct fr_comm *comm, uint32_t at,
 		m->coll_entered < comm->lowest_pending);
 }
 
-int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
-		   struct cw_snap_member *ret)
+void fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
+		    struct cw_snap_member *ret)
 {
 	const struct fr_place *place = &comm->places[at];
 	struct cw_snap_member m = { .state = CW_COMM_READY };
-	int r;
 
 	*ret = m;
 	if (!place->dump || !place->dump->has_entries)
-		return 0;
-	r = make_room(comm, place, arena, &m);
-	if (r < 0)
-		return r;
+		return;
+	make_room(comm, place, arena, &m);
 	m.known = CW_KNOWN_P2P;
 	if (place->group && place->group->n_ops)
 		read_calls(comm, place, &m);
@@ -614,13 +608,12 @@ int fr_member_make(struct fr_comm *comm, uint32_t at, struct cw_arena *arena,
 		put_behind(&m);
 	if (was_dumped_earlier(comm, &m)) {
 		comm->n_earlier++;
-		return 0;
+		return;
 	}
 	if (was_dumped_before(comm, at, &m)) {
 		comm->n_before++;
-		return 0;
+		return;
 	}
 	choose_ops(&m);
 	*ret = m;
-	return 0;
 }

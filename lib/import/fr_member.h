@@ -58,12 +58,12 @@ struct fr_comm {
 	uint32_t n_before;
 };
 
-/* Sets the fields that fr_comm_prepare() owns. Returns 0 or -ENOMEM. */
-int fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena);
+/* Sets the fields that fr_comm_prepare() owns. */
+void fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena);
 
 /*
  * Fills *ret for member `place`, except for ret->rank. The data of *ret lies in arena.
- * fr_comm_prepare() must have run before. Returns 0 or -ENOMEM.
+ * fr_comm_prepare() must have run before.
  */
-int fr_member_make(struct fr_comm *comm, uint32_t place, struct cw_arena *arena,
-		   struct cw_snap_member *ret);
+void fr_member_make(struct fr_comm *comm, uint32_t place, struct cw_arena *arena,
+		    struct cw_snap_member *ret);

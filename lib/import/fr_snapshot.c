@@ -24,6 +24,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/htable.h"
+#include "common/or_exit/or_exit.h"
 #include "import/flight_recorder.h"
 #include "import/fr_member.h"
 #include "import/fr_stale.h"
@@ -85,13 +86,11 @@ static void mention(struct merger *m, bool *is_there, int32_t rank)
 	is_there[rank] = true;
 }
 
-static int collect_ranks(struct merger *m)
+static void collect_ranks(struct merger *m)
 {
-	_cleanup_(freep) bool *is_there = calloc(CW_FR_MAX_RANKS, sizeof(*is_there));
+	_cleanup_(freep) bool *is_there = cw_or_exit(calloc(CW_FR_MAX_RANKS, sizeof(*is_there)));
 	uint32_t n = 0;
 
-	if (!is_there)
-		return -ENOMEM;
 	for (uint32_t s = 0; s < m->set->n_sources; s++) {
 		const struct cw_fr_source *src = &m->set->sources[s];
 
@@ -100,13 +99,10 @@ static int collect_ranks(struct merger *m)
 			for (uint32_t i = 0; i < src->dump.groups[g].n_ranks; i++)
 				mention(m, is_there, src->dump.groups[g].ranks[i]);
 	}
-	m->ranks = calloc(m->n_ranks + 1u, sizeof(*m->ranks));
-	if (!m->ranks)
-		return -ENOMEM;
+	m->ranks = cw_or_exit(calloc(m->n_ranks + 1u, sizeof(*m->ranks)));
 	for (int32_t rank = 0; n < m->n_ranks; rank++)
 		if (is_there[rank])
 			m->ranks[n++] = rank;
-	return 0;
 }
 
 /*
@@ -138,9 +134,7 @@ static int add_silent_ranks(struct merger *m, uint32_t node)
 	uint32_t index = m->set->n_sources;
 	int r = 0;
 
-	m->silent = cw_arena_new_array(&m->arena, uint32_t, m->n_ranks);
-	if (!m->silent)
-		return -ENOMEM;
+	m->silent = cw_or_exit(cw_arena_new_array(&m->arena, uint32_t, m->n_ranks));
 	for (uint32_t i = 0; i < m->n_ranks && r == 0; i++) {
 		struct cw_snap_rank rank = { .rank = m->ranks[i], .node = node, .device = -1 };
 
@@ -242,12 +236,11 @@ static int compare_members(const void *a, const void *b)
  * Builds an index for find_members(). Without it, searching all communicators for each group would
  * take quadratic time.
  */
-static int index_members(struct merger *m)
+static void index_members(struct merger *m)
 {
-	m->by_name = cw_arena_new_array(&m->arena, struct comm_entry *, HASH_COUNT(m->comms));
-	m->members = cw_arena_new_array(&m->arena, struct named_member, m->places);
-	if (!m->by_name || !m->members)
-		return -ENOMEM;
+	m->by_name = cw_or_exit(
+		cw_arena_new_array(&m->arena, struct comm_entry *, HASH_COUNT(m->comms)));
+	m->members = cw_or_exit(cw_arena_new_array(&m->arena, struct named_member, m->places));
 	for (struct comm_entry *e = m->comms; e; e = e->hh.next)
 		m->by_name[m->n_by_name++] = e;
 	if (m->n_by_name > 1)
@@ -263,7 +256,6 @@ static int index_members(struct merger *m)
 	}
 	if (m->n_members > 1)
 		qsort(m->members, m->n_members, sizeof(*m->members), compare_members);
-	return 0;
 }
 
 /*
@@ -284,6 +276,7 @@ static size_t members_before(const struct merger *m, uint32_t name, int32_t rank
 	}
 	return low;
 }
+
 static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -292,6 +285,7 @@ static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
 	return CW_SNAP_NONE;
 }
 
+/* Returns the communicator of the group; NULL = there is no room for its members. */
 static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g)
 {
 	uint64_t id = comm_id(g);
@@ -304,21 +298,16 @@ static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g
 		m->n_too_many++;
 		return NULL;
 	}
-	e = cw_arena_new(&m->arena, struct comm_entry);
-	if (!e)
-		return NULL;
+	e = cw_or_exit(cw_arena_new(&m->arena, struct comm_entry));
 	e->id = id;
 	e->comm.name = g->name;
 	e->comm.first = g;
 	e->comm.desc = g->desc;
 	e->comm.ranks = g->ranks;
 	e->comm.n_ranks = g->n_ranks;
-	e->comm.places = cw_arena_new_array(&m->arena, struct fr_place, g->n_ranks);
-	if (!e->comm.places)
-		return NULL;
+	e->comm.places = cw_or_exit(cw_arena_new_array(&m->arena, struct fr_place, g->n_ranks));
 	HASH_ADD(hh, m->comms, id, sizeof(id), e);
-	if (!cw_htable_added(e))
-		return NULL;
+	(void)cw_or_exit(cw_htable_added(e) ? e : NULL);
 	m->places += g->n_ranks;
 	return e;
 }
@@ -409,25 +398,23 @@ static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 	return front ? &dump->groups[front->group] : NULL;
 }
 
-static int place_group(struct merger *m, const struct cw_fr_source *src, struct cw_fr_group *g)
+static void place_group(struct merger *m, const struct cw_fr_source *src, struct cw_fr_group *g)
 {
-	uint32_t too_many = m->n_too_many, place;
+	uint32_t place = place_of(g->ranks, g->n_ranks, src->rank);
 	struct comm_entry *e;
 
-	place = place_of(g->ranks, g->n_ranks, src->rank);
 	if (place == CW_SNAP_NONE) {
 		m->n_not_member++;
-		return 0;
+		return;
 	}
 	e = get_comm(m, g);
 	if (!e)
-		return m->n_too_many > too_many ? 0 : -ENOMEM;
+		return;
 	e->comm.places[place] = (struct fr_place){
 		.dump = &src->dump,
 		.group = g,
 		.is_behind = m->by_order && !src->dump.is_timed && g != src->front,
 	};
-	return 0;
 }
 
 /*
@@ -485,10 +472,8 @@ static void leave_out_old(struct merger *m, struct comm_entry *e)
 	}
 }
 
-static int collect_comms(struct merger *m)
+static void collect_comms(struct merger *m)
 {
-	int r = 0;
-
 	m->places_max = PLACES_FREE;
 	for (uint32_t s = 0; s < m->set->n_sources; s++)
 		m->set->sources[s].front = group_in_front(&m->set->sources[s].dump);
@@ -501,12 +486,12 @@ static int collect_comms(struct merger *m)
 	 * these lists.
 	 */
 	for (int listed = 1; listed >= 0; listed--) {
-		if (r == 0 && !listed)
-			r = index_members(m);
-		for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++) {
+		if (!listed)
+			index_members(m);
+		for (uint32_t s = 0; s < m->set->n_sources; s++) {
 			struct cw_fr_source *src = &m->set->sources[s];
 
-			for (uint32_t g = 0; g < src->dump.n_groups && r == 0; g++) {
+			for (uint32_t g = 0; g < src->dump.n_groups; g++) {
 				struct cw_fr_group *group = &src->dump.groups[g];
 				bool is_listed = group->n_ranks > 0;
 
@@ -515,11 +500,10 @@ static int collect_comms(struct merger *m)
 				if (!is_listed && !find_members(m, src->rank, group))
 					m->n_no_members++;
 				else
-					r = place_group(m, src, group);
+					place_group(m, src, group);
 			}
 		}
 	}
-	return r;
 }
 
 static int add_comm(struct merger *m, struct comm_entry *e)
@@ -527,13 +511,13 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 	char label[2 * 64 + 4];
 	struct cw_snap_comm comm = { .id = e->id, .nranks = e->comm.n_ranks, .name = label };
 	uint32_t index;
-	int r = fr_comm_prepare(&e->comm, &m->arena);
+	int r;
 
+	fr_comm_prepare(&e->comm, &m->arena);
 	(void)cw_group_name(e->comm.desc, e->comm.name, label, sizeof(label));
 	comm.uneven_seq = e->comm.uneven_seq;
 	comm.uneven_member = e->comm.uneven_member;
-	if (r == 0)
-		r = cw_snapshot_add_comm(m->snap, &comm, &index);
+	r = cw_snapshot_add_comm(m->snap, &comm, &index);
 	m->n_unnamed_ops += e->comm.n_unnamed_ops;
 	for (uint32_t i = 0; i < e->comm.n_ranks && r == 0; i++) {
 		struct cw_snap_member member;
@@ -544,13 +528,11 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 				.rank = silent_index(m, e->comm.ranks[i]),
 				.state = CW_COMM_READY,
 			};
-			r = cw_snapshot_set_member(m->snap, index, i, &member);
-			continue;
+		} else {
+			fr_member_make(&e->comm, i, &m->arena, &member);
+			member.rank = rank;
 		}
-		r = fr_member_make(&e->comm, i, &m->arena, &member);
-		member.rank = rank;
-		if (r == 0)
-			r = cw_snapshot_set_member(m->snap, index, i, &member);
+		r = cw_snapshot_set_member(m->snap, index, i, &member);
 	}
 	m->snap->open_calls += e->comm.n_unconfirmed;
 	m->n_earlier += e->comm.n_earlier;
@@ -573,12 +555,10 @@ __attribute__((format(printf, 2, 3))) static int note(struct merger *m, const ch
 
 static int note_missing(struct merger *m)
 {
-	_cleanup_(freep) int32_t *missing = calloc(m->n_ranks + 1, sizeof(*missing));
+	_cleanup_(freep) int32_t *missing = cw_or_exit(calloc(m->n_ranks + 1, sizeof(*missing)));
 	char list[160];
 	uint32_t n = 0;
 
-	if (!missing)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < m->n_ranks; i++)
 		if (rank_index(m, m->ranks[i]) == CW_SNAP_NONE)
 			missing[n++] = m->ranks[i];
@@ -590,12 +570,11 @@ static int note_missing(struct merger *m)
 
 static int note_early(struct merger *m)
 {
-	_cleanup_(freep) int32_t *early = calloc(m->set->n_sources + 1u, sizeof(*early));
+	_cleanup_(freep) int32_t *early =
+		cw_or_exit(calloc(m->set->n_sources + 1u, sizeof(*early)));
 	char list[160];
 	uint32_t n = 0;
 
-	if (!early)
-		return -ENOMEM;
 	for (uint32_t s = 0; s < m->set->n_sources; s++)
 		if (m->set->sources[s].dump.is_early)
 			early[n++] = m->set->sources[s].rank;
@@ -813,40 +792,34 @@ static int drop_doubles(struct merger *m)
 	return r;
 }
 
-static int mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
+static void mark_open_stacks(struct merger *m, struct cw_fr_dump *dump)
 {
 	struct cw_fr_stacks *stacks = &dump->stacks;
 
-	stacks->numbers = cw_arena_new_array(&m->arena, uint32_t, stacks->n);
-	stacks->is_open = cw_arena_new_array(&m->arena, bool, stacks->n);
-	if (!stacks->numbers || !stacks->is_open)
-		return -ENOMEM;
+	stacks->numbers = cw_or_exit(cw_arena_new_array(&m->arena, uint32_t, stacks->n));
+	stacks->is_open = cw_or_exit(cw_arena_new_array(&m->arena, bool, stacks->n));
 	for (uint32_t i = 0; i < dump->n_ops; i++)
 		if (dump->ops[i].stack && dump->ops[i].state != CW_FR_COMPLETED)
 			stacks->is_open[dump->ops[i].stack - 1] = true;
-	return 0;
 }
 
 /*
  * Adds the stacks to the snapshot. It may have room for fewer stacks than the dumps contain, so
  * stacks of open calls come first.
  */
-static int number_stacks(struct merger *m)
+static void number_stacks(struct merger *m)
 {
-	int r = 0;
-
-	for (uint32_t s = 0; s < m->set->n_sources && r == 0; s++)
-		r = mark_open_stacks(m, &m->set->sources[s].dump);
+	for (uint32_t s = 0; s < m->set->n_sources; s++)
+		mark_open_stacks(m, &m->set->sources[s].dump);
 	for (int is_open = 1; is_open >= 0; is_open--)
 		for (uint32_t s = 0; s < m->set->n_sources; s++) {
 			struct cw_fr_stacks *stacks = &m->set->sources[s].dump.stacks;
 
-			for (uint32_t i = 0; i < stacks->n && r == 0; i++)
+			for (uint32_t i = 0; i < stacks->n; i++)
 				if (stacks->is_open[i] == is_open)
-					r = cw_snapshot_add_stack(m->snap, stacks->texts[i],
-								  &stacks->numbers[i]);
+					(void)cw_or_exit_result(cw_snapshot_add_stack(
+						m->snap, stacks->texts[i], &stacks->numbers[i]));
 		}
-	return r;
 }
 
 /*
@@ -938,25 +911,23 @@ static int merge(struct merger *m)
 {
 	int r = drop_doubles(m);
 
-	if (r == 0)
-		r = fr_drop_stale(m->set);
-	if (r == 0)
-		r = collect_ranks(m);
 	if (r < 0)
 		return r;
+	fr_drop_stale(m->set);
+	collect_ranks(m);
 	settle_numbers(m);
 	note_timing(m->set);
 	m->is_time_guessed = fr_find_now(m->set, m->snap);
 	m->snap->open_calls = count_open(m->set);
 	m->snap->listed_calls = count_listed(m->set);
 	r = add_ranks(m);
-	if (r == 0)
-		r = number_stacks(m);
-	if (r == 0)
-		r = collect_comms(m);
-	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
+	if (r < 0)
+		return r;
+	number_stacks(m);
+	collect_comms(m);
+	for (struct comm_entry *e = m->comms; e; e = e->hh.next)
 		place_unused(m, e);
-	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
+	for (struct comm_entry *e = m->comms; e; e = e->hh.next)
 		leave_out_old(m, e);
 	for (struct comm_entry *e = m->comms; e && r == 0; e = e->hh.next)
 		r = add_comm(m, e);
@@ -968,14 +939,14 @@ static int merge(struct merger *m)
 
 int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **ret)
 {
-	struct merger m = { .set = set, .by_order = by_order, .snap = cw_snapshot_new() };
-	int r = set->n_sources ? 0 : -ENODATA;
+	struct merger m = { .set = set, .by_order = by_order };
+	int r;
 
-	if (!m.snap)
-		return -ENOMEM;
+	if (!set->n_sources)
+		return -ENODATA;
+	m.snap = cw_or_exit(cw_snapshot_new());
 	m.snap->thresholds = cw_thresholds_default();
-	if (r == 0)
-		r = merge(&m);
+	r = cw_or_exit_result(merge(&m));
 	return_ranks(set);
 	HASH_CLEAR(hh, m.comms);
 	cw_arena_fini(&m.arena);

@@ -7,11 +7,11 @@
  */
 #include "import/fr_stale.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/or_exit/or_exit.h"
 #include "model/rankset.h"
 
 /*
@@ -91,12 +91,12 @@ static uint32_t mark_stale(const struct span *spans, uint32_t n, bool *is_stale,
 	return n_stale;
 }
 
-static int say_stale(struct cw_fr_set *set, int32_t *ranks, uint32_t n, int64_t before_ns)
+static void say_stale(struct cw_fr_set *set, int32_t *ranks, uint32_t n, int64_t before_ns)
 {
 	long long minutes = before_ns / (60 * CW_NS_PER_S);
 	char list[160];
 
-	return cw_fr_set_note(
+	cw_fr_set_note(
 		set,
 		"the dump%s of rank%s %s %s written %lld %s before the oldest call of the other "
 		"dumps, probably by an earlier run: %s not compared",
@@ -121,19 +121,18 @@ static void take_out(struct cw_fr_set *set, const bool *is_stale, int32_t *ret_r
 	set->n_sources = n;
 }
 
-int fr_drop_stale(struct cw_fr_set *set)
+void fr_drop_stale(struct cw_fr_set *set)
 {
-	_cleanup_(freep) struct span *spans = calloc(set->n_sources + 1u, sizeof(*spans));
-	_cleanup_(freep) bool *is_stale = calloc(set->n_sources + 1u, sizeof(*is_stale));
-	_cleanup_(freep) int32_t *ranks = calloc(set->n_sources + 1u, sizeof(*ranks));
+	_cleanup_(freep) struct span *spans =
+		cw_or_exit(calloc(set->n_sources + 1u, sizeof(*spans)));
+	_cleanup_(freep) bool *is_stale =
+		cw_or_exit(calloc(set->n_sources + 1u, sizeof(*is_stale)));
+	_cleanup_(freep) int32_t *ranks = cw_or_exit(calloc(set->n_sources + 1u, sizeof(*ranks)));
 	int64_t before_ns = 0;
-	uint32_t n;
+	uint32_t n = mark_stale(spans, find_spans(set, spans), is_stale, &before_ns);
 
-	if (!spans || !is_stale || !ranks)
-		return -ENOMEM;
-	n = mark_stale(spans, find_spans(set, spans), is_stale, &before_ns);
 	if (!n)
-		return 0;
+		return;
 	take_out(set, is_stale, ranks);
-	return say_stale(set, ranks, n, before_ns);
+	say_stale(set, ranks, n, before_ns);
 }

@@ -6,6 +6,6 @@
 
 /*
  * Removes the stale dumps from the set, and adds a note with their ranks. A rank without another
- * dump becomes invisible. Returns 0 or -ENOMEM.
+ * dump becomes invisible.
  */
-int fr_drop_stale(struct cw_fr_set *set);
+void fr_drop_stale(struct cw_fr_set *set);

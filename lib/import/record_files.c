@@ -16,6 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/or_exit/or_exit.h"
 #include "digest/digest.h"
 #include "digest/window.h"
 #include "leader/job_digests.h"
@@ -100,8 +101,7 @@ static int file_open(struct loader *l, uint32_t i, struct file *ret)
 		return cw_err_set(l->err, -r, "%s: %s", path,
 				  why.text[0] ? why.text : strerror(-r));
 	/* Other errors only mean that the sampler lacks the parts that we could not read. */
-	if (cw_sampler_read_past(&ret->sampler, ret->record) == -ENOMEM)
-		return cw_err_set(l->err, ENOMEM, "%s: out of memory", path);
+	(void)cw_or_exit_result(cw_sampler_read_past(&ret->sampler, ret->record));
 	date(ret);
 	(void)cw_nonfinite_input_find(&ret->nonfinite_input, ret->record, ret->sampler.sampled_ns);
 	return 0;
@@ -194,12 +194,10 @@ static bool is_first_of(const struct cw_record_comm *comms, size_t i)
 static int set_window(struct loader *l, uint32_t rank, const struct cw_msg_window_reply *reply,
 		      const struct cw_msg_window *w)
 {
-	_cleanup_(freep) struct cw_op *ops = calloc(w->n_ops + 1, sizeof(*ops));
+	_cleanup_(freep) struct cw_op *ops = cw_or_exit(calloc(w->n_ops + 1, sizeof(*ops)));
 	uint32_t comm = cw_snapshot_find_comm(l->snap, w->comm_id, w->instance);
 	int r = 0;
 
-	if (!ops)
-		return -ENOMEM;
 	if (comm == CW_SNAP_NONE || w->comm_rank < 0 ||
 	    (uint32_t)w->comm_rank >= l->snap->comms[comm].nranks ||
 	    l->snap->comms[comm].members[w->comm_rank].rank != rank)
@@ -260,7 +258,7 @@ static const char *policy_of(const struct loader *l)
 static int build_snapshot(struct loader *l)
 {
 	const struct cw_clock clock = { .monotonic_ns = now_of, .wall_ns = now_of, .user = l };
-	_cleanup_(freep) struct cw_rank_ref *refs = calloc(l->n, sizeof(*refs));
+	_cleanup_(freep) struct cw_rank_ref *refs = cw_or_exit(calloc(l->n, sizeof(*refs)));
 	_cleanup_(cw_job_digests_fini) struct cw_job_digests digests = { 0 };
 	struct cw_job_id job = { 0 };
 	struct cw_message msg = { .type = CW_MSG_DIGEST };
@@ -277,8 +275,6 @@ static int build_snapshot(struct loader *l)
 	bool is_urgent;
 	int r;
 
-	if (!refs)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < l->n; i++)
 		refs[i].rank = i;
 	r = cw_job_id_make(0, l->label[0] ? l->label : NAMELESS, &job);
@@ -327,13 +323,10 @@ static int add_notes(struct loader *l)
 
 static int load(struct loader *l)
 {
-	int r;
+	int r = each_file(l, note_end);
 
-	l->digests = calloc(l->n, sizeof(*l->digests));
-	l->ranks = calloc(l->n, sizeof(*l->ranks));
-	if (!l->digests || !l->ranks)
-		return -ENOMEM;
-	r = each_file(l, note_end);
+	l->digests = cw_or_exit(calloc(l->n, sizeof(*l->digests)));
+	l->ranks = cw_or_exit(calloc(l->n, sizeof(*l->ranks)));
 	if (r == 0)
 		r = each_file(l, make_digest);
 	if (r == 0)
@@ -352,8 +345,8 @@ int cw_record_files_read(char *const *paths, uint32_t n, const struct cw_import_
 	err->text[0] = '\0';
 	if (n == 0 || n > MAX_RECORDS)
 		return cw_err_set(err, n ? E2BIG : EINVAL, "%u records", n);
-	r = load(&l);
-	for (uint32_t i = 0; l.digests && i < n; i++)
+	r = cw_or_exit_result(load(&l));
+	for (uint32_t i = 0; i < n; i++)
 		cw_digest_fini(&l.digests[i]);
 	free(l.digests);
 	free(l.ranks);

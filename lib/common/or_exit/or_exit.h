@@ -2,8 +2,8 @@
 /*
  * Allocation for programs that end soon: if memory runs out, the program ends. Other programs must
  * not use these functions. Agent, daemon, their libraries and programs that live as long as jobs
- * handle each failed allocation instead. tests/rooms/arrows therefore admits only commands and the
- * laboratory.
+ * handle each failed allocation instead. tests/rooms/arrows therefore admits only commands, rooms
+ * that only commands use, and the laboratory.
  */
 #pragma once
 

@@ -94,8 +94,6 @@ int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
 
 	while (r == 0 && !m.is_done)
 		r = step(&m);
-	if (r == -ENOMEM)
-		return cw_err_set(err, ENOMEM, "offset %zu: out of memory", m.op_at);
 	if (r < 0)
 		return r;
 	*ret = m.stack[m.n_stack - 1];

@@ -30,7 +30,7 @@
  * Reads one pickle. The value lies in `arena` and its texts in `data`, so both must outlive it. We
  * ignore bytes after the pickle's end. err names the instruction and its offset. Errors: -EPERM: an
  * instruction that imports, calls or is not plain data; -ENODATA: the pickle is cut short;
- * -EBADMSG: not a pickle, or inconsistent; -E2BIG: beyond a limit; -ENOMEM.
+ * -EBADMSG: not a pickle, or inconsistent; -E2BIG: beyond a limit.
  */
 int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
 		   const struct cw_value **ret, struct cw_err *err);

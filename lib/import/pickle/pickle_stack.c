@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "import/pickle/pickle_machine.h"
 
 int pickle_fail(const struct machine *m, int errno_value, const char *what)
@@ -25,9 +26,7 @@ int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_
 	m->spent += n * sizeof(*bigger);
 	if (check_memory(m) < 0)
 		return -E2BIG;
-	bigger = cw_arena_new_array(m->arena, struct cw_value *, n);
-	if (!bigger)
-		return -ENOMEM;
+	bigger = cw_or_exit(cw_arena_new_array(m->arena, struct cw_value *, n));
 	if (*room)
 		memcpy(bigger, *array, *room * sizeof(*bigger));
 	*array = bigger;
@@ -57,9 +56,7 @@ int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value 
 	r = check_memory(m);
 	if (r < 0)
 		return r;
-	v = cw_arena_new(m->arena, struct cw_value);
-	if (!v)
-		return -ENOMEM;
+	v = cw_or_exit(cw_arena_new(m->arena, struct cw_value));
 	v->type = (uint8_t)type;
 	r = pickle_push(m, v);
 	if (r == 0 && ret)

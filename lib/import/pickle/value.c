@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 
 const struct cw_value *cw_value_get(const struct cw_value *dict, const char *key)
@@ -79,9 +80,7 @@ static int grow(struct cw_arena *arena, struct cw_value *v, size_t *spent)
 
 	if (v->room > UINT32_MAX / 4)
 		return -E2BIG;
-	items = cw_arena_new_array(arena, struct cw_value *, room);
-	if (!items)
-		return -ENOMEM;
+	items = cw_or_exit(cw_arena_new_array(arena, struct cw_value *, room));
 	*spent += room * sizeof(*items);
 	if (v->n)
 		memcpy(items, v->items, v->n * sizeof(*items));

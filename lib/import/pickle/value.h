@@ -79,13 +79,12 @@ char *cw_value_copy_text(const struct cw_value *value, char *buf, size_t len);
 
 /*
  * Appends item to a list, tuple or dict that is not held, and adds the allocated bytes to *spent.
- * Errors: -E2BIG: too deep, or too many items; -ELOOP: `to` is held, or is item itself; -ENOMEM.
+ * Errors: -E2BIG: too deep, or too many items; -ELOOP: `to` is held, or is item itself.
  */
 int cw_value_append(struct cw_arena *arena, struct cw_value *to, struct cw_value *item,
 		    size_t *spent);
 
 /*
- * Converts a JSON document. Borrows the strings from doc. Errors: -E2BIG: deeper than the limit;
- * -ENOMEM.
+ * Converts a JSON document. Borrows the strings from doc. Error: -E2BIG: deeper than the limit.
  */
 int cw_value_from_json(const json_t *doc, struct cw_arena *arena, struct cw_value **ret);

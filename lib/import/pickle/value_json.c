@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "import/pickle/value.h"
 
 static int convert(const json_t *doc, struct cw_arena *arena, unsigned depth,
@@ -38,9 +39,7 @@ static int convert_object(const json_t *doc, struct cw_arena *arena, unsigned de
 	to->type = CW_VALUE_DICT;
 	/* the macro takes no pointer to const, but we change nothing */
 	json_object_foreach ((json_t *)doc, name, entry) {
-		key = cw_arena_new(arena, struct cw_value);
-		if (!key)
-			return -ENOMEM;
+		key = cw_or_exit(cw_arena_new(arena, struct cw_value));
 		key->type = CW_VALUE_STR;
 		key->text = name;
 		key->len = (uint32_t)strlen(name);
@@ -57,11 +56,9 @@ static int convert_object(const json_t *doc, struct cw_arena *arena, unsigned de
 
 static int convert(const json_t *doc, struct cw_arena *arena, unsigned depth, struct cw_value **ret)
 {
-	struct cw_value *v = cw_arena_new(arena, struct cw_value);
+	struct cw_value *v = cw_or_exit(cw_arena_new(arena, struct cw_value));
 	int r = 0;
 
-	if (!v)
-		return -ENOMEM;
 	if (depth > CW_VALUE_MAX_HEIGHT)
 		return -E2BIG;
 	switch (json_typeof(doc)) {
