@@ -95,6 +95,12 @@ static const char *const severity_names[] = {
 
 #define N_SEVERITIES (sizeof(severity_names) / sizeof(severity_names[0]))
 
+static const char *const closed_as_names[CW_CLOSED_AS__MAX] = {
+	[CW_CLOSED_AS_SLOW] = "slow",
+	[CW_CLOSED_AS_JOB_ENDED] = "job_ended",
+	[CW_CLOSED_AS_UNSEEN] = "unseen",
+};
+
 static int find_name(const char *const *names, size_t n, const char *name)
 {
 	for (size_t i = 0; name && i < n; i++)
@@ -133,6 +139,11 @@ const char *cw_severity_name(unsigned severity)
 	return severity < N_SEVERITIES ? severity_names[severity] : "page";
 }
 
+const char *cw_closed_as_name(unsigned closed_as)
+{
+	return closed_as < CW_CLOSED_AS__MAX ? closed_as_names[closed_as] : "unseen";
+}
+
 int cw_class_from_name(const char *name)
 {
 	return find_name(class_names, CW_CLASS__MAX, name);
@@ -146,6 +157,21 @@ int cw_detail_from_name(const char *name)
 int cw_confidence_from_name(const char *name)
 {
 	return find_name(confidence_names, N_CONFIDENCES, name);
+}
+
+int cw_blind_spot_from_name(const char *name)
+{
+	return find_name(blind_spot_names, CW_BLIND__MAX, name);
+}
+
+int cw_severity_from_name(const char *name)
+{
+	return find_name(severity_names, N_SEVERITIES, name);
+}
+
+int cw_closed_as_from_name(const char *name)
+{
+	return find_name(closed_as_names, CW_CLOSED_AS__MAX, name);
 }
 
 int cw_hang_from_name(const char *name)

@@ -129,6 +129,14 @@ enum cw_severity {
 	CW_SEVERITY_PAGE,       /* goes to the same places, and alerts people */
 };
 
+/* The end of an incident. The numbers are not in documents, so they may change. */
+enum cw_closed_as {
+	CW_CLOSED_AS_SLOW = 0,  /* progress resumed */
+	CW_CLOSED_AS_JOB_ENDED, /* the job ended first */
+	CW_CLOSED_AS_UNSEEN,    /* no node had it open for ten minutes */
+	CW_CLOSED_AS__MAX,
+};
+
 /* Sizes of buffers for the text of a whole verdict, and of one reason or ruled-out cause. */
 #define CW_VERDICT_TEXT_MAX 512u
 #define CW_REASON_TEXT_MAX 256u
@@ -271,10 +279,10 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * The first six functions return the name of a number: "never_entered" …, "outside_nccl" … ("" =
- * none), "certain" …, "wait" …, "proven" …, "page" …. They never return NULL. The other functions
- * return the number of a name. They return -1 for an unknown name, which an incident of a newer
- * version may have.
+ * The first seven functions return the name of a number: "never_entered" …, "outside_nccl" … ("" =
+ * none), "certain" …, "wait" …, "proven" …, "page" …, "slow" …. They never return NULL. The other
+ * functions return the number of a name. They return -1 for an unknown name, which an incident of a
+ * newer version may have.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
@@ -282,10 +290,14 @@ const char *cw_confidence_name(unsigned confidence);
 const char *cw_blind_spot_name(unsigned spot);
 const char *cw_hang_name(unsigned hang);
 const char *cw_severity_name(unsigned severity);
+const char *cw_closed_as_name(unsigned closed_as);
 int cw_class_from_name(const char *name);
 int cw_detail_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
+int cw_blind_spot_from_name(const char *name);
 int cw_hang_from_name(const char *name);
+int cw_severity_from_name(const char *name);
+int cw_closed_as_from_name(const char *name);
 
 /*
  * The subject of a verdict within its job. The key contains neither culprits nor class. It

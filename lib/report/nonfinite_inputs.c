@@ -32,62 +32,62 @@ static uint32_t collect(const struct cw_snapshot *snap,
 	return n;
 }
 
-static json_t *one(const struct cw_snapshot *snap, const struct cw_snap_rank *rank)
+static struct cw_incident_nonfinite_input one(const struct cw_snapshot *snap,
+					      const struct cw_snap_rank *rank)
 {
 	int64_t age_ns, at_ns = 0;
-	json_t *doc = json_object();
-	int bad = 0;
 
 	/* The times are not bounded, because a user may have edited the snapshot by hand. */
 	if (snap->wall_ns &&
 	    !__builtin_sub_overflow(snap->now_ns, rank->nonfinite_input_ns, &age_ns) &&
 	    __builtin_sub_overflow(snap->wall_ns, cw_bounded_ns(age_ns), &at_ns))
 		at_ns = 0;
-	bad |= json_object_set_new(doc, "rank", json_integer(rank->rank));
-	bad |= json_object_set_new(doc, "host", cw_json_text(snap->nodes[rank->node].name));
-	bad |= json_object_set_new(doc, "pid", json_integer(rank->pid));
-	bad |= json_object_set_new(doc, "text", cw_json_text(rank->nonfinite_input));
-	bad |= json_object_set_new(doc, "noticed", cw_json_wall(at_ns));
-	return cw_json_finish(doc, bad);
+	return (struct cw_incident_nonfinite_input){
+		.rank = rank->rank,
+		.host = snap->nodes[rank->node].name,
+		.pid = rank->pid,
+		.text = rank->nonfinite_input,
+		.noticed_wall_ns = at_ns,
+	};
 }
 
-json_t *cw_nonfinite_inputs_doc(const struct cw_snapshot *snap)
+int cw_nonfinite_inputs_collect(const struct cw_snapshot *snap, struct cw_arena *arena,
+				struct cw_incident_facts *to)
 {
 	const struct cw_snap_rank *v[CW_NONFINITE_INPUTS_MAX];
 	uint32_t n = collect(snap, v);
-	json_t *list = json_array();
-	int bad = 0;
 
+	to->nonfinite_inputs = cw_arena_new_array(arena, struct cw_incident_nonfinite_input, n + 1);
+	if (!to->nonfinite_inputs)
+		return -1;
 	for (uint32_t i = 0; i < n; i++)
-		bad |= json_array_append_new(list, one(snap, v[i]));
-	return cw_json_finish(list, bad);
+		to->nonfinite_inputs[to->n_nonfinite_inputs++] = one(snap, v[i]);
+	return 0;
 }
 
-static json_t *sentence(const json_t *nonfinite_input, int64_t confirmed_ns)
+static json_t *sentence(const struct cw_incident_nonfinite_input *input, int64_t confirmed_ns)
 {
-	const char *noticed = cw_json_str(nonfinite_input, "noticed", "");
-	int64_t at = *noticed ? cw_wall_parse(noticed) : -1;
+	const char *what = input->text ? input->text : "?";
+	int64_t at = input->noticed_wall_ns;
 	char text[512], span[64] = "";
 
-	if (at < 0 || confirmed_ns < 0)
-		return cw_json_text(cw_json_str(nonfinite_input, "text", "?"));
+	if (!at || !confirmed_ns)
+		return cw_json_text(what);
 	(void)cw_format_duration(at < confirmed_ns ? confirmed_ns - at : at - confirmed_ns, span,
 				 sizeof(span));
-	snprintf(text, sizeof(text), "%s, %s %s the trouble was confirmed",
-		 cw_json_str(nonfinite_input, "text", "?"), span,
+	snprintf(text, sizeof(text), "%s, %s %s the trouble was confirmed", what, span,
 		 at < confirmed_ns ? "before" : "after");
 	return cw_json_text(text);
 }
 
-json_t *cw_nonfinite_inputs_sentences(const json_t *incident)
+json_t *cw_nonfinite_inputs_sentences(const struct cw_incident_facts *incident)
 {
-	const char *confirmed = cw_json_str(json_object_get(incident, "times"), "confirmed", "");
-	int64_t confirmed_ns = *confirmed ? cw_wall_parse(confirmed) : -1;
-	json_t *list = json_array(), *nonfinite_input;
-	size_t i;
+	int64_t confirmed_ns = incident->times ? incident->times->confirmed_wall_ns : 0;
+	json_t *list = json_array();
 	int bad = 0;
 
-	json_array_foreach (json_object_get(incident, "nonfinite_inputs"), i, nonfinite_input)
-		bad |= json_array_append_new(list, sentence(nonfinite_input, confirmed_ns));
+	for (uint32_t i = 0; i < incident->n_nonfinite_inputs; i++)
+		bad |= json_array_append_new(
+			list, sentence(&incident->nonfinite_inputs[i], confirmed_ns));
 	return cw_json_finish(list, bad);
 }

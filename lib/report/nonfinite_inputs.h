@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "model/arena.h"
+#include "model/incident_list.h"
 #include "model/snapshot.h"
 
 /*
@@ -17,14 +19,14 @@
 #define CW_NONFINITE_INPUTS_MAX 16u
 
 /*
- * Lists the ranks of the snapshot that had such an input; the array is empty if there are none. New
- * reference; NULL = out of memory.
+ * Adds the ranks of the snapshot that had such an input to the incident. They borrow from the
+ * snapshot and the arena. Returns 0, or -1 if out of memory.
  */
-json_t *cw_nonfinite_inputs_doc(const struct cw_snapshot *snap);
+int cw_nonfinite_inputs_collect(const struct cw_snapshot *snap, struct cw_arena *arena,
+				struct cw_incident_facts *to);
 
 /*
- * Formats the list of an incident as sentences: "rank 5 fed 3 NaN … into all_reduce #812 on dp, 14
- * s before the trouble was confirmed". incident may be any JSON value. New reference; NULL = out
- * of memory.
+ * Formats the incident's inputs as sentences: "rank 5 fed 3 NaN … into all_reduce #812 on dp, 14 s
+ * before the trouble was confirmed". New reference to an array of strings; NULL = out of memory.
  */
-json_t *cw_nonfinite_inputs_sentences(const json_t *incident);
+json_t *cw_nonfinite_inputs_sentences(const struct cw_incident_facts *incident);

@@ -22,20 +22,6 @@ int cw_process_doc_add_pod(json_t *doc, const struct cw_snap_rank *rank)
 	return bad;
 }
 
-int cw_process_doc_add_state(json_t *doc, const struct cw_snap_rank *rank)
-{
-	int bad = 0;
-
-	if (rank->liveness == CW_LIVE_ALIVE)
-		bad |= add_text(doc, "host_wait", cw_host_wait_name(rank->host_wait));
-	if (cw_liveness_is_dead(rank->liveness))
-		bad |= add_text(doc, "end_by", cw_end_by_name(rank->end_by));
-	if (rank->liveness == CW_LIVE_KILLED)
-		bad |= json_object_set_new(doc, "term_signal", json_integer(rank->term_signal));
-	bad |= cw_process_doc_add_cause(doc, rank);
-	return bad;
-}
-
 int cw_process_doc_add_cause(json_t *doc, const struct cw_snap_rank *rank)
 {
 	int bad = 0;

@@ -13,12 +13,6 @@ struct cw_snap_rank;
 int cw_process_doc_add_pod(json_t *doc, const struct cw_snap_rank *rank);
 
 /*
- * Adds host_wait for a living process, and end_by and term_signal for a dead one, if known. Also
- * calls cw_process_doc_add_cause(). The advice depends on these members. Returns 0 or -1.
- */
-int cw_process_doc_add_state(json_t *doc, const struct cw_snap_rank *rank);
-
-/*
  * If we know the cause of the process's death or stop, adds cause_kind and cause_by. Returns 0 or
  * -1.
  */

@@ -4,9 +4,11 @@ document.
 
 A contract has the form of its documents. A dictionary has these fields and no others (a field with
 a "?" at the end may be missing), a list holds any number of such, a tuple lists the allowed values,
-and a type or a function judges the value itself.
+and a type or a function judges the value itself. The contract of an incident is made from the list
+of its facts (lib/model/incident_list.h).
 """
 
+import pathlib
 import re
 
 CLASSES = ("process_dead", "node_unreachable", "never_entered", "mismatch", "deadlock",
@@ -61,44 +63,62 @@ ARG = {"ranks?": (None, SET), "count?": count, "is_rest?": (True,), "rank?": num
        "ns?": (None, number), "is_less?": (True,), "number?": number, "signal?": number,
        "nccl_version?": number, "detail?": text, "said?": SAID}
 SAID.contract = [{"saying": text, "args": [ARG]}]
-CULPRIT = {"rank": number, "host": str, "pid": number, "pod?": text, "pod_namespace?": text,
-           "container?": text, "own_pid?": number, "reason": text, "reason_said": SAID,
-           "host_wait?": ("lock", "gil", "queue", "socket", "tty", "storage"), "end_by?": END_BY, "term_signal?": number,
-           **CAUSE, "sits_in?": text,
-           "stopped?": (True,), "kernel?": text}
-OP = {"kind": text, "dtype": str, "count": count, "redop": (None, text), "root": (None, number),
-      "peer": (None, number), "stack?": [text]}
-WAIT = {"rank": number, "comm": ID, "comm_name": str, "coll_seq": count, "op": OP,
-        "waits_for": number}
-INCIDENT = {
-    "schema": ("collwatch.incident/1",), "id": text, "job": text, "group": str, "class": CLASSES,
-    "detail": matches("[a-z0-9_]*"), "confidence": ("certain", "likely", "possible"),
-    "blind_spots": [("wait", "rank", "calls", "progress")],
-    "hang": ("proven", "likely", "possible", "none"), "severity": ("page", "notice"),
-    "culprits": [CULPRIT],
-    "victims": {"count": number, "ranks": SET},
-    "where": {"comm": ID, "comm_name": str, "coll_seq": count, "after_seq?": count,
-              "sides": [{"ranks": SET, "op": (None, OP)}]},
-    "chain": [WAIT], "cycle": [WAIT],
-    "alternatives": [{"class": CLASSES, "culprits": [{**CULPRIT, "reason": str}],
-                      "probability": share, "reason": text, "reason_said": SAID}],
-    "ruled_out": [text], "ruled_out_said": [SAID],
-    "nccl_errors": [{"ranks": SET, "comm": ID, "comm_name": str, "result": number, "name": text,
-                     "is_async": bool, "text": str}],
-    "nonfinite_inputs": [{"rank": number, "host": str, "pid": number, "text": text,
-                          "noticed": (None, TIME)}],
-    "coverage": {"ranks_expected": number, "ranks_seen": number, "untracked": number,
-                 "last_known": (None, {"ranks": SET, "count": number, "age_s": (int, float)}),
-                 "missing": SET, "notes": [text]},
-    "times": {"last_progress": (None, TIME), "stall": (None, TIME), "confirmed": (None, TIME),
-              "resolved": (None, TIME)},
-    "job_timeout?": {"seconds": (int, float), "assumed": bool, "set_by?": text},
-    "proposed_policy?": ("serving",),
-    "summary": text, "summary_said": SAID, "leader": str, "bundle": (None, text),
-    "objections?": [{"node": text, "reason": text}],
-    "uid?": number, "user?": text, "command?": text, "suppressed?": ("shadow", "muted"),
-    "closed_as?": ("slow", "job_ended", "unseen"), "lasted_s?": (int, float),
+# The values of the types in model/incident_list.h.
+VALUES = {
+    "ANY": str, "FULL": text, "RANKS": SET, "WALL": TIME, "SHARE": share, "SCHEMA": ("collwatch.incident/1",),
+    "CLASS": CLASSES, "DETAIL": matches("[a-z0-9_]*"), "CONFIDENCE": ("certain", "likely", "possible"),
+    "BLIND_SPOT": ("wait", "rank", "calls", "progress"), "HANG": ("proven", "likely", "possible", "none"),
+    "SEVERITY": ("page", "notice"), "HOST_WAIT": ("lock", "gil", "queue", "socket", "tty", "storage"),
+    "END_BY": END_BY, "CAUSE_KIND": CAUSE["cause_kind?"], "OP_KIND": text, "DTYPE": str, "REDOP": text,
+    "POLICY": ("serving",), "SUPPRESSED": ("shadow", "muted"), "CLOSED_AS": ("slow", "job_ended", "unseen"),
+    "TRUE": (True,),
 }
+LIST = pathlib.Path(__file__).parents[2] / "lib/model/incident_list.h"
+ROW = re.compile(r'X\((\w+), (\w+), (\w+), "(\w+)", (\w+), (\w+), "[^"]*", "[^"]*"\)|CW_INCIDENT_(\w+)_FACTS\(X\)')
+
+
+def value_of(groups, form, kind):
+    """The contract of a fact of this form and type."""
+    if form in ("TEXT", "SET", "NAME", "TIME", "SAID"):
+        return VALUES[kind]
+    if form in ("TEXTS", "NAMES", "SAIDS"):
+        return [VALUES[kind]]
+    if form in ("GROUP", "LIST"):
+        return [groups[kind]] if form == "LIST" else groups[kind]
+    if form == "BOOL":
+        return VALUES["TRUE"] if kind == "TRUE" else bool
+    if form == "REAL":
+        return share if kind == "SHARE" else (int, float)
+    return {"U64": count, "SEQ": count, "ID": ID}.get(form, number)
+
+
+def or_null(value):
+    return (None, *value) if isinstance(value, tuple) else (None, value)
+
+
+def read_groups():
+    """{group: contract} of the list of facts."""
+    groups = {}
+    for define in re.split(r"^#define CW_INCIDENT_", LIST.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head = re.match(r"(?:(\w+)_)?FACTS\(X\)", define)
+        if not head:
+            continue
+        contract = groups[(head[1] or "facts").lower()] = {}
+        for form, kind, _, key, presence, _, inner in ROW.findall(define[head.end():]):
+            if inner:
+                contract.update(groups[inner.lower()])
+                continue
+            value, end = value_of(groups, form, kind), "?" if presence == "OPTIONAL" else ""
+            contract[key + end] = or_null(value) if presence == "NULLABLE" else value
+            if form in ("SAID", "SAIDS"):
+                contract[key + "_said" + end] = SAID if form == "SAID" else [SAID]
+    return groups
+
+
+GROUPS = read_groups()
+CULPRIT, OP, INCIDENT = GROUPS["culprit"], GROUPS["call"], GROUPS["facts"]
+# Another verdict says nothing about its culprits.
+INCIDENT["alternatives"][0]["culprits"] = [{**CULPRIT, "reason": str}]
 
 
 def ranks_of(ranks):
@@ -153,7 +173,7 @@ def ends_of(doc):
 
 def contradictions(doc):
     """Yields a sentence for each two fields that cannot both be true."""
-    victims, times, where = ranks_of(doc["victims"]["ranks"]), doc["times"], doc["where"]
+    victims, times, where = ranks_of(doc["victims"]["ranks"]), doc["times"], doc["where"] or {"sides": []}
     culprits = {culprit["rank"] for culprit in doc["culprits"]}
     is_cycle = doc["class"] == "deadlock"
     at = [times[name] for name in ("stall", "confirmed", "resolved") if times[name]]

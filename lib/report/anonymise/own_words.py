@@ -15,6 +15,10 @@ ROOMS = ["daemon", "lib/analysis", "lib/common", "lib/identity", "lib/import", "
          "lib/model", "lib/record", "lib/report", "lib/say"]
 # In these files every identifier is the name of a field.
 FIELDS = ["lib/model/fact_list.h"]
+# Of a row of this file, documents have the key, and reports show the words before the last text, which
+# is for the documentation.
+INCIDENTS = "lib/model/incident_list.h"
+ROW = re.compile(r'X\(\w+, \w+, \w+, "(\w+)", \w+, \w+, "([^"]*)"')
 # In this file a text of capital letters names the kinds of arguments.
 SAYINGS = "lib/model/saying_list.h"
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -36,6 +40,9 @@ def main():
     words = set()
     for path in files:
         text = path.read_text(encoding="utf-8")
+        if str(path.relative_to(source)) == INCIDENTS:
+            words.update(words_of(SPEC.sub(" ", " ".join(sum(ROW.findall(text), ())))))
+            continue
         if str(path.relative_to(source)) in FIELDS:
             words.update(words_of(text))
         for literal in LITERAL.findall(OMITTED.sub("", text)):

@@ -9,13 +9,14 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "model/cause.h"
 #include "model/rankset.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/said_doc.h"
 #include "report/frames.h"
 #include "report/json_util.h"
 #include "report/nonfinite_inputs.h"
-#include "report/process_doc.h"
 #include "say/english.h"
 
 /*
@@ -24,208 +25,257 @@
  */
 #define STACKS_MAX 8u
 
+/*
+ * Collects the facts of a document. If memory runs out, pieces are missing, and `bad` is not 0. We
+ * check it once, at the end.
+ */
+struct builder {
+	const struct cw_snapshot *snap;
+	const struct cw_verdict *v;
+	struct cw_arena *arena;
+	int bad;
+};
+
+static void *make(struct builder *b, size_t n, size_t size)
+{
+	void *made = cw_arena_array(b->arena, n ? n : 1, size);
+
+	b->bad |= made ? 0 : -1;
+	return made;
+}
+
+#define make_one(b, type) ((type *)make((b), 1, sizeof(type)))
+#define make_list(b, type, n) ((type *)make((b), (n), sizeof(type)))
+
+static const char *copy_text(struct builder *b, const char *text)
+{
+	const char *copy = cw_arena_strdup(b->arena, text);
+
+	b->bad |= copy || !text ? 0 : -1;
+	return copy;
+}
+
 /* Returns the user's number of the rank. -1: the rank has none, or the index is out of range. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 {
 	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
 }
 
-static json_t *label_set(const struct cw_snapshot *snap, const uint32_t *ranks, uint32_t n)
+static const char *format_set(struct builder *b, const int32_t *labels, uint32_t n)
+{
+	_cleanup_(freep) char *text = cw_rankset_format_alloc(labels, n);
+
+	b->bad |= text ? 0 : -1;
+	return copy_text(b, text);
+}
+
+static const char *label_set(struct builder *b, const uint32_t *ranks, uint32_t n)
 {
 	_cleanup_(freep) int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
-	_cleanup_(freep) char *text = NULL;
 
-	if (!labels)
+	if (!labels) {
+		b->bad = -1;
 		return NULL;
-	for (uint32_t i = 0; i < n; i++)
-		labels[i] = label_of(snap, ranks[i]);
-	text = cw_rankset_format_alloc(labels, n);
-	return text ? json_string(text) : NULL;
-}
-
-/* Returns null if this kind of op has no peer or root. */
-static json_t *comm_rank_or_null(int32_t comm_rank)
-{
-	return comm_rank == CW_PEER_NONE ? json_null() : json_integer(comm_rank);
-}
-
-/* Makes the JSON of an op. has_stack: include the call stack if it is known. */
-static json_t *op_doc(const struct cw_snapshot *snap, const struct cw_op *op, bool has_stack)
-{
-	const char *stack = has_stack ? cw_snapshot_stack(snap, op) : NULL;
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
-	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
-	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
-	bad |= json_object_set_new(
-		doc, "redop",
-		op->redop == CW_REDOP_NONE ? json_null() : json_string(cw_redop_name(op->redop)));
-	bad |= json_object_set_new(doc, "root", comm_rank_or_null(op->root));
-	bad |= json_object_set_new(doc, "peer", comm_rank_or_null(op->peer));
-	if (stack)
-		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
-	return cw_json_finish(doc, bad);
-}
-
-static json_t *culprit_doc(const struct cw_snapshot *snap, const struct cw_culprit *culprit)
-{
-	const struct cw_snap_rank *rank = NULL;
-	const char *host = "";
-	json_t *doc = json_object();
-	int bad = 0;
-
-	if (culprit->rank < snap->n_ranks)
-		rank = &snap->ranks[culprit->rank];
-	if (rank && rank->node < snap->n_nodes)
-		host = snap->nodes[rank->node].name;
-	bad |= json_object_set_new(doc, "rank", json_integer(rank ? rank->rank : -1));
-	bad |= json_object_set_new(doc, "host", cw_json_text(host ? host : ""));
-	bad |= json_object_set_new(doc, "pid", json_integer(rank ? rank->pid : 0));
-	if (rank) {
-		bad |= cw_process_doc_add_pod(doc, rank);
-		bad |= cw_process_doc_add_state(doc, rank);
 	}
-	bad |= cw_said_set(doc, "reason", &culprit->said, CW_REASON_TEXT_MAX);
-	return cw_json_finish(doc, bad);
+	for (uint32_t i = 0; i < n; i++)
+		labels[i] = label_of(b->snap, ranks[i]);
+	return format_set(b, labels, n);
 }
 
-static json_t *culprits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+static struct cw_named named(unsigned number, const char *(*name_of)(unsigned number))
 {
-	json_t *list = json_array();
-	int bad = 0;
-
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		bad |= json_array_append_new(list, culprit_doc(snap, &v->culprits[i]));
-	return cw_json_finish(list, bad);
+	return (struct cw_named){ (int)number, name_of(number) };
 }
 
-static json_t *side_doc(const struct cw_snapshot *snap, const struct cw_side *side, bool has_stack)
+/* Renders a sentence of at most len bytes. */
+static struct cw_incident_sentence sentence(struct builder *b, const struct cw_clause *clause,
+					    size_t len)
 {
-	json_t *doc = json_object();
-	int bad = 0;
+	char text[CW_SAID_TEXT_MAX];
 
-	bad |= json_object_set_new(doc, "ranks", label_set(snap, side->ranks, side->n_ranks));
-	bad |= json_object_set_new(doc, "op",
-				   side->has_op ? op_doc(snap, &side->op, has_stack) : json_null());
-	return cw_json_finish(doc, bad);
+	(void)cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text));
+	return (struct cw_incident_sentence){ copy_text(b, text), *clause };
 }
 
-static json_t *where_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
+/* Splits a call stack into its lines. */
+static void add_stack(struct builder *b, const char *stack, struct cw_incident_call *call)
 {
+	char *text = cw_arena_strdup(b->arena, stack), *rest;
+	uint32_t n = 1;
+
+	for (const char *p = stack; (p = strchr(p, '\n')); p++)
+		n++;
+	call->stack = make_list(b, const char *, n);
+	if (!text || !call->stack) {
+		b->bad = -1;
+		return;
+	}
+	for (rest = text; rest;)
+		call->stack[call->n_stack++] = strsep(&rest, "\n");
+}
+
+/* has_stack: include the call stack if it is known. */
+static struct cw_incident_call *call_of(struct builder *b, const struct cw_op *op, bool has_stack)
+{
+	const char *stack = has_stack ? cw_snapshot_stack(b->snap, op) : NULL;
+	struct cw_incident_call *call = make_one(b, struct cw_incident_call);
+
+	if (!call)
+		return NULL;
+	*call = (struct cw_incident_call){
+		.kind = named(op->kind, cw_op_kind_name),
+		.dtype = named(op->dtype, cw_dtype_name),
+		.count = op->count,
+		.root = op->root,
+		.peer = op->peer,
+	};
+	if (op->redop != CW_REDOP_NONE)
+		call->redop = named(op->redop, cw_redop_name);
+	if (stack)
+		add_stack(b, stack, call);
+	return call;
+}
+
+#define COPY_FACT(form, type, name, ...) to->name = rank->name;
+
+static void add_place(const struct cw_snap_rank *rank, struct cw_incident_culprit *to)
+{
+	CW_INCIDENT_PLACE_FACTS(COPY_FACT)
+}
+
+/* The advice depends on these facts. */
+static void add_state(const struct cw_snap_rank *rank, struct cw_incident_culprit *to)
+{
+	if (rank->liveness == CW_LIVE_ALIVE)
+		to->host_wait = named(rank->host_wait, cw_host_wait_name);
+	if (cw_liveness_is_dead(rank->liveness))
+		to->end_by = named(rank->end_by, cw_end_by_name);
+	if (rank->liveness == CW_LIVE_KILLED)
+		to->term_signal = rank->term_signal;
+	to->cause_kind = named(rank->cause_kind, cw_cause_kind_name);
+	to->cause_by = named(rank->cause_by, cw_end_by_name);
+}
+
+static void add_culprit(struct builder *b, uint32_t index, const struct cw_clause *said,
+			struct cw_incident_culprit *to)
+{
+	const struct cw_snap_rank *rank;
+
+	*to = (struct cw_incident_culprit){
+		.rank = label_of(b->snap, index),
+		.host = "",
+		.reason = sentence(b, said, CW_REASON_TEXT_MAX),
+	};
+	if (index >= b->snap->n_ranks)
+		return;
+	rank = &b->snap->ranks[index];
+	if (rank->node < b->snap->n_nodes && b->snap->nodes[rank->node].name)
+		to->host = b->snap->nodes[rank->node].name;
+	add_place(rank, to);
+	add_state(rank, to);
+}
+
+static void add_culprits(struct builder *b, struct cw_incident_facts *to)
+{
+	to->culprits = make_list(b, struct cw_incident_culprit, b->v->n_culprits);
+	for (uint32_t i = 0; to->culprits && i < b->v->n_culprits; i++)
+		add_culprit(b, b->v->culprits[i].rank, &b->v->culprits[i].said,
+			    &to->culprits[to->n_culprits++]);
+}
+
+static struct cw_incident_where *where_of(struct builder *b)
+{
+	const struct cw_verdict *v = b->v;
 	const struct cw_snap_comm *comm;
-	json_t *doc, *sides;
-	int bad = 0;
+	struct cw_incident_where *where;
 
-	if (v->comm >= snap->n_comms)
-		return json_null();
-	comm = &snap->comms[v->comm];
-	doc = json_object();
-	sides = json_array();
-	for (uint32_t i = 0; i < v->n_sides; i++)
-		bad |= json_array_append_new(sides, side_doc(snap, &v->sides[i], i < STACKS_MAX));
-	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
-	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(v->coll_seq));
-	if (v->verdict_class == CW_CLASS_MISMATCH && !v->n_sides)
-		bad |= json_object_set_new(doc, "after_seq", cw_json_u64(v->after_seq));
-	bad |= json_object_set_new(doc, "sides", sides);
-	return cw_json_finish(doc, bad);
-}
-
-static json_t *wait_doc(const struct cw_snapshot *snap, const struct cw_wait *wait, bool has_stack)
-{
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "rank", json_integer(label_of(snap, wait->rank)));
-	bad |= json_object_set_new(
-		doc, "comm",
-		wait->comm < snap->n_comms ? cw_json_hex(snap->comms[wait->comm].id) : json_null());
-	bad |= json_object_set_new(doc, "comm_name",
-				   wait->comm < snap->n_comms
-					   ? cw_json_text(snap->comms[wait->comm].name)
-					   : json_null());
-	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(wait->op.coll_seq));
-	bad |= json_object_set_new(doc, "op", op_doc(snap, &wait->op, has_stack));
-	bad |= json_object_set_new(doc, "waits_for", json_integer(label_of(snap, wait->waits_for)));
-	return cw_json_finish(doc, bad);
+	if (v->comm >= b->snap->n_comms)
+		return NULL;
+	comm = &b->snap->comms[v->comm];
+	where = make_one(b, struct cw_incident_where);
+	if (!where)
+		return NULL;
+	*where = (struct cw_incident_where){
+		.comm = comm->id,
+		.comm_name = comm->name,
+		.coll_seq = v->coll_seq,
+		.after_seq = v->verdict_class == CW_CLASS_MISMATCH && !v->n_sides
+				     ? v->after_seq
+				     : CW_INCIDENT_NO_SEQ,
+		.sides = make_list(b, struct cw_incident_side, v->n_sides),
+	};
+	for (uint32_t i = 0; where->sides && i < v->n_sides; i++)
+		where->sides[where->n_sides++] = (struct cw_incident_side){
+			.ranks = label_set(b, v->sides[i].ranks, v->sides[i].n_ranks),
+			.op = v->sides[i].has_op ? call_of(b, &v->sides[i].op, i < STACKS_MAX)
+						 : NULL,
+		};
+	return where;
 }
 
 /*
  * The engine makes one list of waits: a cycle for a deadlock, otherwise the chain to the culprit.
- * The document has a member for each. `cycle` selects the member; the member that does not apply is
- * empty.
+ * The document has a member for each. The member that does not apply is empty.
  */
-static json_t *waits_doc(const struct cw_snapshot *snap, const struct cw_verdict *v, bool cycle)
+static void add_waits(struct builder *b, struct cw_incident_facts *to)
 {
-	json_t *list = json_array();
-	int bad = 0;
+	const struct cw_verdict *v = b->v;
+	struct cw_incident_wait *waits = make_list(b, struct cw_incident_wait, v->n_chain);
 
-	if (cycle == (v->verdict_class == CW_CLASS_DEADLOCK))
-		for (uint32_t i = 0; i < v->n_chain; i++)
-			bad |= json_array_append_new(list,
-						     wait_doc(snap, &v->chain[i], i < STACKS_MAX));
-	return cw_json_finish(list, bad);
-}
+	for (uint32_t i = 0; waits && i < v->n_chain; i++) {
+		const struct cw_wait *wait = &v->chain[i];
+		bool has_comm = wait->comm < b->snap->n_comms;
 
-static json_t *alternative_doc(const struct cw_snapshot *snap, const struct cw_alternative *alt)
-{
-	json_t *doc = json_object(), *culprits = json_array();
-	int bad = 0;
-
-	for (uint32_t i = 0; i < alt->n_culprits; i++) {
-		struct cw_culprit culprit = { .rank = alt->culprits[i] };
-
-		bad |= json_array_append_new(culprits, culprit_doc(snap, &culprit));
+		waits[i] = (struct cw_incident_wait){
+			.rank = label_of(b->snap, wait->rank),
+			.comm = has_comm ? b->snap->comms[wait->comm].id : 0,
+			.comm_name = has_comm ? b->snap->comms[wait->comm].name : "",
+			.coll_seq = wait->op.coll_seq,
+			.op = call_of(b, &wait->op, i < STACKS_MAX),
+			.waits_for = label_of(b->snap, wait->waits_for),
+		};
 	}
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(alt->verdict_class)));
-	bad |= json_object_set_new(doc, "culprits", culprits);
-	bad |= json_object_set_new(doc, "probability", json_real(alt->probability));
-	bad |= cw_said_set(doc, "reason", &alt->said, CW_REASON_TEXT_MAX);
-	return cw_json_finish(doc, bad);
-}
-
-static json_t *alternatives_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
-{
-	json_t *list = json_array();
-	int bad = 0;
-
-	for (uint32_t i = 0; i < v->n_alternatives; i++)
-		bad |= json_array_append_new(list, alternative_doc(snap, &v->alternatives[i]));
-	return cw_json_finish(list, bad);
-}
-
-static json_t *text_list(const char *const *texts, uint32_t n)
-{
-	json_t *list = json_array();
-	int bad = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		bad |= json_array_append_new(list, cw_json_text(texts[i]));
-	return cw_json_finish(list, bad);
-}
-
-/*
- * Adds one sentence per excluded cause under "ruled_out", and its sayings under "ruled_out_said".
- */
-static int add_ruled_out(json_t *doc, const struct cw_verdict *v)
-{
-	json_t *texts = json_array(), *said = json_array();
-	char text[CW_REASON_TEXT_MAX];
-	int bad = 0;
-
-	for (uint32_t i = 0; i < v->n_ruled_out; i++) {
-		const struct cw_clause *clause = &v->ruled_out_said[i];
-
-		bad |= json_array_append_new(texts,
-					     cw_json_text(cw_say_text(clause, text, sizeof(text))));
-		bad |= json_array_append_new(said, cw_said_doc(clause));
+	if (v->verdict_class == CW_CLASS_DEADLOCK) {
+		to->cycle = waits;
+		to->n_cycle = v->n_chain;
+	} else {
+		to->chain = waits;
+		to->n_chain = v->n_chain;
 	}
-	bad |= json_object_set_new(doc, "ruled_out", texts);
-	bad |= json_object_set_new(doc, "ruled_out" CW_SAID_SUFFIX, said);
-	return bad;
+}
+
+static void add_alternative(struct builder *b, const struct cw_alternative *from,
+			    struct cw_incident_alternative *to)
+{
+	static const struct cw_clause nothing;
+
+	*to = (struct cw_incident_alternative){
+		.verdict_class = named(from->verdict_class, cw_class_name),
+		.culprits = make_list(b, struct cw_incident_culprit, from->n_culprits),
+		.probability = from->probability,
+		.reason = sentence(b, &from->said, CW_REASON_TEXT_MAX),
+	};
+	for (uint32_t i = 0; to->culprits && i < from->n_culprits; i++)
+		add_culprit(b, from->culprits[i], &nothing, &to->culprits[to->n_culprits++]);
+}
+
+static void add_alternatives(struct builder *b, struct cw_incident_facts *to)
+{
+	uint32_t n = b->v->n_alternatives;
+
+	to->alternatives = make_list(b, struct cw_incident_alternative, n);
+	for (uint32_t i = 0; to->alternatives && i < n; i++)
+		add_alternative(b, &b->v->alternatives[i], &to->alternatives[to->n_alternatives++]);
+}
+
+static void add_ruled_out(struct builder *b, struct cw_incident_facts *to)
+{
+	uint32_t n = b->v->n_ruled_out;
+
+	to->ruled_out = make_list(b, struct cw_incident_sentence, n);
+	for (uint32_t i = 0; to->ruled_out && i < n; i++)
+		to->ruled_out[to->n_ruled_out++] =
+			sentence(b, &b->v->ruled_out_said[i], CW_REASON_TEXT_MAX);
 }
 
 /* True for a rank that other ranks' recordings mention, but whose own is missing. */
@@ -245,19 +295,21 @@ static uint32_t ranks_seen(const struct cw_snapshot *snap)
 }
 
 /* Returns the set of ranks 0..ranks_expected-1 that no process claims. */
-static json_t *missing_ranks(const struct cw_snapshot *snap)
+static const char *missing_ranks(struct builder *b)
 {
+	const struct cw_snapshot *snap = b->snap;
 	uint32_t n = snap->ranks_expected, n_missing = 0;
 	_cleanup_(freep) bool *seen = NULL;
 	_cleanup_(freep) int32_t *missing = NULL;
-	_cleanup_(freep) char *text = NULL;
 
 	if (n > CW_SNAP_MAX_RANKS)
 		n = CW_SNAP_MAX_RANKS;
 	seen = calloc(n ? n : 1, sizeof(*seen));
 	missing = calloc(n ? n : 1, sizeof(*missing));
-	if (!seen || !missing)
+	if (!seen || !missing) {
+		b->bad = -1;
 		return NULL;
+	}
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		int32_t label = snap->ranks[i].rank;
 
@@ -267,24 +319,25 @@ static json_t *missing_ranks(const struct cw_snapshot *snap)
 	for (uint32_t i = 0; i < n; i++)
 		if (!seen[i])
 			missing[n_missing++] = (int32_t)i;
-	text = cw_rankset_format_alloc(missing, n_missing);
-	return text ? json_string(text) : NULL;
+	return format_set(b, missing, n_missing);
 }
 
 /*
- * Returns the ranks whose node has stopped reporting, so that we know only their past. null: there
+ * Returns the ranks whose node has stopped reporting, so that we know only their past. NULL: there
  * are none.
  */
-static json_t *last_known(const struct cw_snapshot *snap)
+static struct cw_incident_last_known *last_known(struct builder *b)
 {
+	const struct cw_snapshot *snap = b->snap;
 	_cleanup_(freep) uint32_t *ranks = calloc((size_t)snap->n_ranks + 1, sizeof(*ranks));
+	struct cw_incident_last_known *known;
 	int64_t since_ns = snap->now_ns;
 	uint32_t n = 0;
-	json_t *doc;
-	int bad = 0;
 
-	if (!ranks)
+	if (!ranks) {
+		b->bad = -1;
 		return NULL;
+	}
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
 		const struct cw_snap_node *node = &snap->nodes[snap->ranks[i].node];
 
@@ -294,58 +347,72 @@ static json_t *last_known(const struct cw_snapshot *snap)
 		if (node->last_digest_ns < since_ns)
 			since_ns = node->last_digest_ns;
 	}
-	if (!n)
-		return json_null();
-	doc = json_object();
-	bad |= json_object_set_new(doc, "ranks", label_set(snap, ranks, n));
-	bad |= json_object_set_new(doc, "count", json_integer(n));
-	bad |= json_object_set_new(doc, "age_s",
-				   json_real((double)cw_bounded_ns(snap->now_ns - since_ns) / 1e9));
-	return cw_json_finish(doc, bad);
+	known = n ? make_one(b, struct cw_incident_last_known) : NULL;
+	if (known)
+		*known = (struct cw_incident_last_known){
+			.ranks = label_set(b, ranks, n),
+			.count = n,
+			.age_s = (double)cw_bounded_ns(snap->now_ns - since_ns) / 1e9,
+		};
+	return known;
 }
 
-static json_t *coverage_doc(const struct cw_snapshot *snap)
+static struct cw_incident_coverage *coverage_of(struct builder *b)
 {
-	json_t *doc = json_object();
-	int bad = 0;
+	struct cw_incident_coverage *coverage = make_one(b, struct cw_incident_coverage);
 
-	bad |= json_object_set_new(doc, "ranks_expected", json_integer(snap->ranks_expected));
-	bad |= json_object_set_new(doc, "ranks_seen", json_integer(ranks_seen(snap)));
-	bad |= json_object_set_new(doc, "last_known", last_known(snap));
-	bad |= json_object_set_new(doc, "missing", missing_ranks(snap));
-	bad |= json_object_set_new(doc, "untracked", json_integer(snap->untracked));
-	bad |= json_object_set_new(doc, "notes",
-				   text_list((const char *const *)snap->notes, snap->n_notes));
-	return cw_json_finish(doc, bad);
+	if (coverage)
+		*coverage = (struct cw_incident_coverage){
+			.ranks_expected = b->snap->ranks_expected,
+			.ranks_seen = ranks_seen(b->snap),
+			.last_known = last_known(b),
+			.missing = missing_ranks(b),
+			.untracked = b->snap->untracked,
+			.notes = (const char **)b->snap->notes,
+			.n_notes = b->snap->n_notes,
+		};
+	return coverage;
 }
 
-static json_t *times_doc(const struct cw_incident_info *info)
+static struct cw_incident_times *times_of(struct builder *b, const struct cw_incident_info *info)
 {
-	json_t *doc = json_object();
-	int bad = 0;
+	struct cw_incident_times *times = make_one(b, struct cw_incident_times);
 
-	bad |= json_object_set_new(doc, "last_progress", cw_json_wall(info->last_progress_wall_ns));
-	bad |= json_object_set_new(doc, "stall", cw_json_wall(info->stall_wall_ns));
-	bad |= json_object_set_new(doc, "confirmed", cw_json_wall(info->confirmed_wall_ns));
-	bad |= json_object_set_new(doc, "resolved", cw_json_wall(info->resolved_wall_ns));
-	return cw_json_finish(doc, bad);
+	if (times)
+		*times = (struct cw_incident_times){
+			.last_progress_wall_ns = info->last_progress_wall_ns,
+			.stall_wall_ns = info->stall_wall_ns,
+			.confirmed_wall_ns = info->confirmed_wall_ns,
+			.resolved_wall_ns = info->resolved_wall_ns,
+		};
+	return times;
 }
 
-/* Adds the time-out of the job's own watchdog, if it is known. */
-static int add_timeout(json_t *doc, const struct cw_snapshot *snap)
+/* Returns the time-out of the job's own watchdog. NULL: it is not known. */
+static struct cw_incident_timeout *timeout_of(struct builder *b)
 {
-	const struct cw_snap_rank *of = cw_snapshot_job_timeout(snap);
+	const struct cw_snap_rank *of = cw_snapshot_job_timeout(b->snap);
+	struct cw_incident_timeout *timeout = of ? make_one(b, struct cw_incident_timeout) : NULL;
 
-	json_t *timeout;
-	int bad = 0;
+	if (timeout)
+		*timeout = (struct cw_incident_timeout){
+			.seconds = (double)of->job_timeout_ns / 1e9,
+			.is_assumed = (of->flags & CW_RANKF_TIMEOUT_ASSUMED) != 0,
+			.set_by = of->job_timeout_source,
+		};
+	return timeout;
+}
 
-	if (!of)
-		return 0;
-	timeout = json_pack("{s:f, s:b}", "seconds", (double)of->job_timeout_ns / 1e9, "assumed",
-			    (of->flags & CW_RANKF_TIMEOUT_ASSUMED) != 0);
-	if (of->job_timeout_source)
-		bad = json_object_set_new(timeout, "set_by", cw_json_text(of->job_timeout_source));
-	return json_object_set_new(doc, "job_timeout", cw_json_finish(timeout, bad));
+static struct cw_incident_victims *victims_of(struct builder *b)
+{
+	struct cw_incident_victims *victims = make_one(b, struct cw_incident_victims);
+
+	if (victims)
+		*victims = (struct cw_incident_victims){
+			.count = b->v->n_victims,
+			.ranks = label_set(b, b->v->victims, b->v->n_victims),
+		};
+	return victims;
 }
 
 /* Bytes of a summary that evidence and notes have made longer. */
@@ -385,87 +452,62 @@ static void end_sentence(struct cw_clause *clause)
 }
 
 /*
- * Adds the proposal to watch the job as a server. The advice contains it too, but some readers see
- * only the summary.
+ * Sets the summary. A proposal to watch the job as a server is a part of it. The advice contains
+ * the proposal too, but some readers see only the summary.
  */
-static int add_proposal(json_t *doc, const struct cw_incident_info *info)
+static void add_summary(struct builder *b, bool proposes_serving, struct cw_incident_facts *to)
 {
-	struct cw_arena arena = { 0 };
-	struct cw_clause summary = { .arena = &arena };
-	int bad;
+	struct cw_clause summary = { .arena = b->arena };
 
-	if (!info->proposes_serving)
-		return 0;
-	bad = json_object_set_new(doc, "proposed_policy", json_string("serving"));
-	bad |= read_summary(doc, &summary);
+	if (!proposes_serving) {
+		to->summary = sentence(b, &b->v->said, CW_VERDICT_TEXT_MAX);
+		return;
+	}
+	to->proposed_policy = CW_INCIDENT_POLICY_SERVING;
+	cw_clause_append(&summary, &b->v->said);
 	end_sentence(&summary);
 	cw_say(&summary, looks_like_server);
-	bad |= cw_said_set(doc, "summary", &summary, SUMMARY_BYTES);
-	cw_arena_fini(&arena);
-	return bad ? -1 : 0;
-}
-
-static json_t *victims_doc(const struct cw_snapshot *snap, const struct cw_verdict *v)
-{
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "count", json_integer(v->n_victims));
-	bad |= json_object_set_new(doc, "ranks", label_set(snap, v->victims, v->n_victims));
-	return cw_json_finish(doc, bad);
-}
-
-static const char *or_empty(const char *text)
-{
-	return text ? text : "";
-}
-
-/* Returns the names of the blind spots: places that we cannot see and that may hide the cause. */
-static json_t *blind_spots_doc(const struct cw_verdict *v)
-{
-	json_t *list = json_array();
-	int bad = 0;
-
-	for (unsigned u = 0; u < CW_BLIND__MAX; u++)
-		if (v->blind_spots & 1u << u)
-			bad |= json_array_append_new(list, json_string(cw_blind_spot_name(u)));
-	return cw_json_finish(list, bad);
+	b->bad |= summary.is_incomplete;
+	to->summary = sentence(b, &summary, SUMMARY_BYTES);
 }
 
 json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_incident_info *info)
 {
-	json_t *doc = json_object();
-	int bad = 0;
+	struct cw_arena arena = { 0 };
+	struct builder b = { .snap = snap, .v = v, .arena = &arena };
+	struct cw_incident_facts facts = {
+		.schema = "collwatch.incident/1",
+		.id = cw_fact_text(info->id),
+		.job = cw_fact_text(snap->job),
+		.group = cw_fact_text(snap->group),
+		.verdict_class = named(v->verdict_class, cw_class_name),
+		.detail = named(v->detail, cw_detail_name),
+		.confidence = named(info->confidence, cw_confidence_name),
+		.blind_spots = v->blind_spots,
+		.hang = named(info->hang, cw_hang_name),
+		.severity = named(info->severity, cw_severity_name),
+		.victims = victims_of(&b),
+		.where = where_of(&b),
+		.coverage = coverage_of(&b),
+		.times = times_of(&b, info),
+		.job_timeout = timeout_of(&b),
+		.leader = cw_fact_text(info->leader),
+		.bundle = info->bundle,
+		.uid = -1,
+	};
+	json_t *doc;
 
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.incident/1"));
-	bad |= json_object_set_new(doc, "id", cw_json_text(or_empty(info->id)));
-	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
-	bad |= json_object_set_new(doc, "group", cw_json_text(or_empty(snap->group)));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(v->verdict_class)));
-	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(v->detail)));
-	bad |= json_object_set_new(doc, "confidence",
-				   json_string(cw_confidence_name(info->confidence)));
-	bad |= json_object_set_new(doc, "blind_spots", blind_spots_doc(v));
-	bad |= json_object_set_new(doc, "hang", json_string(cw_hang_name(info->hang)));
-	bad |= json_object_set_new(doc, "severity", json_string(cw_severity_name(info->severity)));
-	bad |= json_object_set_new(doc, "culprits", culprits_doc(snap, v));
-	bad |= json_object_set_new(doc, "victims", victims_doc(snap, v));
-	bad |= json_object_set_new(doc, "where", where_doc(snap, v));
-	bad |= json_object_set_new(doc, "chain", waits_doc(snap, v, false));
-	bad |= json_object_set_new(doc, "cycle", waits_doc(snap, v, true));
-	bad |= json_object_set_new(doc, "alternatives", alternatives_doc(snap, v));
-	bad |= add_ruled_out(doc, v);
-	bad |= json_object_set_new(doc, "nccl_errors", cw_nccl_errors_doc(snap));
-	bad |= json_object_set_new(doc, "nonfinite_inputs", cw_nonfinite_inputs_doc(snap));
-	bad |= json_object_set_new(doc, "coverage", coverage_doc(snap));
-	bad |= json_object_set_new(doc, "times", times_doc(info));
-	bad |= add_timeout(doc, snap);
-	bad |= cw_said_set(doc, "summary", &v->said, CW_VERDICT_TEXT_MAX);
-	bad |= add_proposal(doc, info);
-	bad |= json_object_set_new(doc, "leader", cw_json_text(or_empty(info->leader)));
-	bad |= json_object_set_new(doc, "bundle", cw_json_text(info->bundle));
-	return cw_json_finish(doc, bad);
+	add_culprits(&b, &facts);
+	add_waits(&b, &facts);
+	add_alternatives(&b, &facts);
+	add_ruled_out(&b, &facts);
+	b.bad |= cw_nccl_errors_collect(snap, &arena, &facts);
+	b.bad |= cw_nonfinite_inputs_collect(snap, &arena, &facts);
+	add_summary(&b, info->proposes_serving, &facts);
+	doc = b.bad ? NULL : cw_incident_facts_write(&facts);
+	cw_arena_fini(&arena);
+	return doc;
 }
 
 const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence)
@@ -726,7 +768,7 @@ json_t *cw_healthy_doc(const struct cw_snapshot *snap, int64_t watched_ns)
 		 snap->n_nodes == 1 ? "" : "s", watched_s, collectives, collectives == 1 ? "" : "s",
 		 snap->n_comms, snap->n_comms == 1 ? "" : "s");
 	bad |= json_object_set_new(doc, "schema", json_string("collwatch.healthy/1"));
-	bad |= json_object_set_new(doc, "job", cw_json_text(or_empty(snap->job)));
+	bad |= json_object_set_new(doc, "job", cw_json_text(cw_fact_text(snap->job)));
 	bad |= json_object_set_new(doc, "ranks", json_integer(snap->n_ranks));
 	bad |= json_object_set_new(doc, "nodes", json_integer(snap->n_nodes));
 	bad |= json_object_set_new(doc, "comms", json_integer(snap->n_comms));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/doc/nccl_errors.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "common/cleanup.h"
 #include "model/rankset.h"
 #include "report/doc/doc_phrase.h"
+#include "report/doc/incident_facts.h"
 #include "report/json_util.h"
 
 /* One error of one communicator, and the ranks that have it. */
@@ -85,57 +87,61 @@ static int collect(const struct cw_snapshot *snap, struct errors *all)
 	return 0;
 }
 
-static json_t *error_doc(const struct cw_snapshot *snap, const struct error *e)
+static int fill(const struct cw_snapshot *snap, const struct error *e, struct cw_arena *arena,
+		struct cw_incident_nccl_error *ret)
 {
 	const struct cw_snap_comm *comm = &snap->comms[e->comm];
 	_cleanup_(freep) char *set = cw_rankset_format_alloc(e->ranks, e->n_ranks);
 	char name[CW_NCCL_RESULT_NAME_MAX];
-	json_t *doc = json_object();
-	int bad = set == NULL;
 
-	bad |= json_object_set_new(doc, "ranks", cw_json_text(set));
-	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name));
-	bad |= json_object_set_new(doc, "result", json_integer(e->result));
-	bad |= json_object_set_new(doc, "name",
-				   json_string(cw_nccl_result_name(e->result, name, sizeof(name))));
-	bad |= json_object_set_new(doc, "is_async", json_boolean(e->is_async));
-	bad |= json_object_set_new(doc, "text", cw_json_text(e->text));
-	return cw_json_finish(doc, bad);
+	*ret = (struct cw_incident_nccl_error){
+		.ranks = cw_arena_strdup(arena, set),
+		.comm = comm->id,
+		.comm_name = comm->name,
+		.result = e->result,
+		.name = cw_arena_strdup(arena, cw_nccl_result_name(e->result, name, sizeof(name))),
+		.is_async = e->is_async,
+		.text = e->text,
+	};
+	return ret->ranks && ret->name ? 0 : -1;
 }
 
-json_t *cw_nccl_errors_doc(const struct cw_snapshot *snap)
+int cw_nccl_errors_collect(const struct cw_snapshot *snap, struct cw_arena *arena,
+			   struct cw_incident_facts *to)
 {
 	_cleanup_(errors_fini) struct errors all = { 0 };
-	json_t *list = json_array();
 	int bad = collect(snap, &all);
 
+	to->nccl_errors = cw_arena_new_array(arena, struct cw_incident_nccl_error, all.n + 1);
+	if (!to->nccl_errors)
+		return -1;
 	for (uint32_t i = 0; i < all.n; i++)
-		bad |= json_array_append_new(list, error_doc(snap, &all.v[i]));
-	return cw_json_finish(list, bad);
+		bad |= fill(snap, &all.v[i], arena, &to->nccl_errors[to->n_nccl_errors++]);
+	return bad;
 }
 
-static const char *phrase(const json_t *error, char *buf, size_t len)
+static const char *phrase(const struct cw_incident_nccl_error *error, char *buf, size_t len)
 {
-	const char *ranks = cw_json_str(error, "ranks", "?");
-	const char *text = cw_json_str(error, "text", "");
-	const char *comm = cw_json_str(error, "comm_name", "");
+	const char *ranks = error->ranks ? error->ranks : "?";
+	const char *text = cw_fact_text(error->text), *comm = cw_fact_text(error->comm_name);
+	char id[24];
 
-	snprintf(buf, len, "%s %s: %s on comm %s%s%s%s", phrase_is_many(ranks) ? "ranks" : "rank",
-		 ranks, cw_json_str(error, "name", "?"),
-		 *comm ? comm : cw_json_str(error, "comm", "?"), *text ? ": \"" : "", text,
-		 *text ? "\"" : "");
+	(void)snprintf(id, sizeof(id), "0x%016" PRIx64, error->comm);
+	(void)snprintf(buf, len, "%s %s: %s on comm %s%s%s%s",
+		       phrase_is_many(ranks) ? "ranks" : "rank", ranks,
+		       error->name ? error->name : "?", *comm ? comm : id, *text ? ": \"" : "",
+		       text, *text ? "\"" : "");
 	return buf;
 }
 
-json_t *cw_nccl_error_sentences(const json_t *errors)
+json_t *cw_nccl_error_sentences(const struct cw_incident_facts *incident)
 {
-	json_t *list = json_array(), *error;
+	json_t *list = json_array();
 	char text[1024];
-	size_t i;
 	int bad = 0;
 
-	json_array_foreach (errors, i, error)
-		bad |= json_array_append_new(list, cw_json_text(phrase(error, text, sizeof(text))));
+	for (uint32_t i = 0; i < incident->n_nccl_errors; i++)
+		bad |= json_array_append_new(
+			list, cw_json_text(phrase(&incident->nccl_errors[i], text, sizeof(text))));
 	return cw_json_finish(list, bad);
 }

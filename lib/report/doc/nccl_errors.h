@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "model/arena.h"
+#include "model/incident_list.h"
 #include "model/nccl_result.h"
 #include "model/snapshot.h"
 
@@ -17,13 +19,14 @@
 #define CW_NCCL_ERRORS_MAX 16u
 
 /*
- * Returns an array of the errors in the snapshot. It is empty if NCCL reported none. New reference;
- * NULL = out of memory.
+ * Adds the errors in the snapshot to the incident. They borrow from the snapshot and the arena.
+ * Returns 0, or -1 if out of memory.
  */
-json_t *cw_nccl_errors_doc(const struct cw_snapshot *snap);
+int cw_nccl_errors_collect(const struct cw_snapshot *snap, struct cw_arena *arena,
+			   struct cw_incident_facts *to);
 
 /*
- * Formats the errors as sentences: "ranks 0-2: ncclRemoteError on comm tp: \"…\"". errors may be
- * any JSON value. New reference to an array of strings; NULL = out of memory.
+ * Formats the incident's errors as sentences: "ranks 0-2: ncclRemoteError on comm tp: \"…\"". New
+ * reference to an array of strings; NULL = out of memory.
  */
-json_t *cw_nccl_error_sentences(const json_t *errors);
+json_t *cw_nccl_error_sentences(const struct cw_incident_facts *incident);

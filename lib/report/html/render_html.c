@@ -21,6 +21,7 @@
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/doc/torch_settings.h"
@@ -401,9 +402,9 @@ static void put_bundle(FILE *out, const json_t *incident)
 	fputs(".</p></footer>\n", out);
 }
 
-static int put_nccl_errors(FILE *out, const json_t *incident)
+static int put_nccl_errors(FILE *out, const struct cw_incident_facts *incident)
 {
-	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+	json_t *sentences = cw_nccl_error_sentences(incident);
 
 	html_put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
 	json_decref(sentences);
@@ -419,7 +420,7 @@ static int put_torch_settings(FILE *out, const json_t *evidence)
 	return sentences ? 0 : -ENOMEM;
 }
 
-static int put_nonfinite_inputs(FILE *out, const json_t *incident)
+static int put_nonfinite_inputs(FILE *out, const struct cw_incident_facts *incident)
 {
 	json_t *sentences = cw_nonfinite_inputs_sentences(incident);
 
@@ -430,8 +431,8 @@ static int put_nonfinite_inputs(FILE *out, const json_t *incident)
 }
 
 /* Returns 0, -EIO, or -ENOMEM (then the page is incomplete). */
-static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *d,
-		    const char *no_pictures)
+static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incident_facts *facts,
+		    const struct drawing *d, const char *no_pictures)
 {
 	int r = 0, e;
 
@@ -443,9 +444,9 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct drawing *
 	put_waits(out, b->incident, d);
 	put_timeline(out, d);
 	r |= put_stacks(out, b);
-	r |= put_nccl_errors(out, b->incident);
+	r |= put_nccl_errors(out, facts);
 	r |= put_torch_settings(out, b->evidence);
-	r |= put_nonfinite_inputs(out, b->incident);
+	r |= put_nonfinite_inputs(out, facts);
 	html_put_ops(out, b->ops);
 	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
 	put_alternatives(out, b->incident);
@@ -470,7 +471,8 @@ static int render_postmortem(FILE *out, const json_t *postmortem, const json_t *
 	return html_page_end(out);
 }
 
-int cw_render_html(FILE *out, const struct cw_bundle *b)
+static int render_incident(FILE *out, const struct cw_bundle *b,
+			   const struct cw_incident_facts *facts)
 {
 	struct cw_err err = { "the bundle has no snapshot" };
 	struct cw_snapshot *snap = NULL;
@@ -478,12 +480,6 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	bool has_drawing = false;
 	int r;
 
-	if (!b->incident && b->postmortem)
-		return render_postmortem(out, b->postmortem, b->ops);
-	if (!json_is_string(json_object_get(b->incident, "class")) ||
-	    !json_is_string(json_object_get(b->incident, "summary")) ||
-	    !json_is_array(json_object_get(b->incident, "culprits")))
-		return -EBADMSG;
 	if (b->snapshot && cw_snapshot_from_doc(b->snapshot, &snap, &err) == 0) {
 		if (snap->now_ns <= 0 || !snap->n_ranks)
 			(void)cw_err_set(&err, EBADMSG, "the snapshot shows nobody");
@@ -492,8 +488,25 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 		else
 			has_drawing = true;
 	}
-	r = put_page(out, b, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
+	r = put_page(out, b, facts, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
 	drawing_fini(&d);
 	(void)cw_snapshot_free(snap);
+	return r;
+}
+
+int cw_render_html(FILE *out, const struct cw_bundle *b)
+{
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
+	int r;
+
+	if (!b->incident && b->postmortem)
+		return render_postmortem(out, b->postmortem, b->ops);
+	r = cw_incident_facts_read(b->incident, &arena, &facts, NULL, NULL);
+	if (r == 0 && (!facts.verdict_class.text || !facts.summary.text || !facts.culprits))
+		r = -EBADMSG;
+	if (r == 0)
+		r = render_incident(out, b, &facts);
+	cw_arena_fini(&arena);
 	return r;
 }

@@ -16,6 +16,7 @@
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/torch_settings.h"
 #include "report/frames.h"
@@ -240,9 +241,9 @@ static void put_sentences(const struct cw_text *t, const json_t *list, const cha
 	}
 }
 
-static void put_nccl_errors(const struct cw_text *t, const json_t *incident)
+static void put_nccl_errors(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	json_t *sentences = cw_nccl_error_sentences(json_object_get(incident, "nccl_errors"));
+	json_t *sentences = cw_nccl_error_sentences(incident);
 
 	if (!sentences)
 		cw_text_set_short(t);
@@ -260,7 +261,7 @@ static void put_torch_settings(const struct cw_text *t, const json_t *evidence)
 	json_decref(sentences);
 }
 
-static void put_nonfinite_inputs(const struct cw_text *t, const json_t *incident)
+static void put_nonfinite_inputs(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
 	json_t *sentences = cw_nonfinite_inputs_sentences(incident);
 
@@ -424,7 +425,8 @@ static void put_bundle(const struct cw_text *t, const json_t *incident)
 	fputc('\n', t->out);
 }
 
-int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
+static int render(FILE *out, const struct cw_bundle *bundle, const struct cw_incident_facts *facts,
+		  const struct cw_render_opts *opts)
 {
 	bool is_short = false;
 	struct cw_text t = {
@@ -435,14 +437,10 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	};
 	const json_t *incident = bundle->incident;
 
-	if (!incident && json_is_string(json_object_get(bundle->postmortem, "summary"))) {
+	if (!incident) {
 		cw_render_postmortem(&t, bundle->postmortem, true);
 		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 	}
-	if (!json_is_string(json_object_get(incident, "class")) ||
-	    !json_is_string(json_object_get(incident, "summary")) ||
-	    !json_is_array(json_object_get(incident, "culprits")))
-		return -EBADMSG;
 	put_headline(&t, incident);
 	put_culprits(&t, bundle, opts->all_frames);
 	put_where(&t, incident);
@@ -450,9 +448,9 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	put_waits(&t, incident, "cycle", "Cycle of waits");
 	put_witnesses(&t, bundle);
 	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
-	put_nccl_errors(&t, incident);
+	put_nccl_errors(&t, facts);
 	put_torch_settings(&t, bundle->evidence);
-	put_nonfinite_inputs(&t, incident);
+	put_nonfinite_inputs(&t, facts);
 	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
 	put_alternatives(&t, incident);
 	put_coverage(&t, incident);
@@ -464,4 +462,21 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	if (is_short)
 		return -ENOMEM;
 	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}
+
+int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
+{
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
+	int r;
+
+	if (!bundle->incident && json_is_string(json_object_get(bundle->postmortem, "summary")))
+		return render(out, bundle, NULL, opts);
+	r = cw_incident_facts_read(bundle->incident, &arena, &facts, NULL, NULL);
+	if (r == 0 && (!facts.verdict_class.text || !facts.summary.text || !facts.culprits))
+		r = -EBADMSG;
+	if (r == 0)
+		r = render(out, bundle, &facts, opts);
+	cw_arena_fini(&arena);
+	return r;
 }

@@ -177,7 +177,14 @@ static json_t *who_is_late(void)
 
 static json_t *what_was_fed(void)
 {
-	return cw_nonfinite_inputs_doc(snap);
+	struct cw_incident_facts facts = { 0 };
+	struct cw_arena arena = { 0 };
+	json_t *sentences = NULL;
+
+	if (cw_nonfinite_inputs_collect(snap, &arena, &facts) == 0)
+		sentences = cw_nonfinite_inputs_sentences(&facts);
+	cw_arena_fini(&arena);
+	return sentences;
 }
 
 static json_t *the_hosts(void)

@@ -20,10 +20,14 @@ static struct cw_snap_member *member(struct cw_snapshot *snap, uint32_t rank)
 /* Takes the snapshot. */
 static json_t *sentences_of(struct cw_snapshot *snap)
 {
-	json_t *errors = cw_nccl_errors_doc(snap), *sentences = cw_nccl_error_sentences(errors);
+	struct cw_incident_facts facts = { 0 };
+	struct cw_arena arena = { 0 };
+	json_t *sentences;
 
+	cr_assert_eq(cw_nccl_errors_collect(snap, &arena, &facts), 0);
+	sentences = cw_nccl_error_sentences(&facts);
 	cr_assert_not_null(sentences);
-	json_decref(errors);
+	cw_arena_fini(&arena);
 	return sentences;
 }
 
@@ -91,16 +95,13 @@ Test(nccl_errors, different_errors_beyond_the_limit_are_omitted)
 	cw_snapshot_free(snap);
 }
 
-Test(nccl_errors, documents_that_are_not_ours_give_no_sentences)
+Test(nccl_errors, facts_that_a_document_lacks_are_question_marks)
 {
-	json_t *odd = json_pack("[i, {s:i, s:s}, n]", 7, "ranks", 3, "name", "x");
-	json_t *sentences = cw_nccl_error_sentences(odd);
+	struct cw_incident_nccl_error error = { .comm = 7 };
+	const struct cw_incident_facts facts = { .nccl_errors = &error, .n_nccl_errors = 1 };
+	json_t *sentences = cw_nccl_error_sentences(&facts);
 
-	cr_assert_eq(json_array_size(sentences), 3);
-	expect(sentences, 1, "rank ?: x on comm ?");
+	cr_assert_eq(json_array_size(sentences), 1);
+	expect(sentences, 0, "rank ?: ? on comm 0x0000000000000007");
 	json_decref(sentences);
-	sentences = cw_nccl_error_sentences(NULL);
-	cr_assert_eq(json_array_size(sentences), 0);
-	json_decref(sentences);
-	json_decref(odd);
 }

@@ -153,7 +153,7 @@ Test(render_text, says_from_where_the_calls_were_issued)
 	text = render(&bundle, &opts);
 	cr_expect(strstr(text, "issued in all_reduce (x.py:1)\n"), "%s", text);
 	free(text);
-	json_object_set_new(op, "stack", json_pack("[is]", 5, "train+0x12"));
+	json_object_set_new(op, "stack", json_pack("[s]", "train+0x12"));
 	text = render(&bundle, &opts);
 	cr_expect(strstr(text, "issued at train+0x12\n"), "%s", text);
 	free(text);

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The facts of an incident, as fact_list.h has the facts of a snapshot. Each fact has one row. From
+ * these rows we generate:
+ *
+ *  - the structs below;
+ *  - the writer and the reader of collwatch.incident/1 (report/doc/incident_facts.c);
+ *  - the names that reports and alerts hide with --anonymise (report/anonymise/anonymise.c);
+ *  - the contract of the tests (tests/lib/incident_contract.py), and thus
+ * docs/schemas/incident.json;
+ *  - the tables of docs/schemas.md.
+ *
+ * X(form, type, name, key, presence, secrecy, shown, meaning)
+ *
+ * form: the form of the fact in the document. The struct's field depends on it.
+ *
+ *   TEXT   text. type: FULL is never empty, ANY may be empty, and other types name a set of words
+ *   SET    ranks as text: "0-2,5". type: RANKS
+ *   I32, U32, U64, REAL, BOOL  a number, or true and false. type: NUMBER, or TRUE if never false
+ *   ID     an id, text "0x…" in the document
+ *   RANK   a number; -1 = none
+ *   SEQ    the number of a call; CW_INCIDENT_NO_SEQ = none
+ *   UID    a user; -1 = none
+ *   TIME   wall time in ns; 0 = unknown. The field is called name_wall_ns
+ *   NAME   the name of an enum's value (struct cw_named). type: the enum
+ *   NAMES  a set of bits. The document lists their names. type: the enum of the bits
+ *   TEXTS  a list of texts. type as for TEXT
+ *   SAID   a sentence: its text, and its sayings under key_said. type as for TEXT
+ *   SAIDS  a list of sentences, likewise
+ *   GROUP  further facts. type: their group. The field is a pointer
+ *   LIST   a list of such. The field n_name has their number
+ *
+ * key: the key in the document. The keys have the order of the rows.
+ *
+ * presence: the form of an unset fact. NULLABLE has null, OPTIONAL omits the key, and ALWAYS writes
+ * the value. Unset are NULL, 0 and false, and where the form says so -1 and CW_INCIDENT_NO_SEQ.
+ *
+ * secrecy: how --anonymise treats a text.
+ *
+ *   NONE       no text
+ *   WORDS      it keeps our own words, numbers and public names, and replaces other words
+ *   SCHEMA, ID  it keeps them
+ *   LINE       a command line; it keeps our own
+ *   PATH       a path of a file
+ *   COMM, COMM_GROUP  a label; it keeps usual ones such as "tp"
+ *   others     the whole text is a name of this kind
+ *
+ * shown: the words for a fact that reports and Slack show beside the process, with "%s" in the
+ * place of the value. "" = they do not show the fact, or in a place of its own.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/saying.h"
+
+/* clang-format off */
+#define CW_INCIDENT_CALL_FACTS(X) \
+	X(NAME, OP_KIND, kind, "kind", ALWAYS, WORDS, "", "kind of the op") \
+	X(NAME, DTYPE, dtype, "dtype", ALWAYS, WORDS, "", "type of the elements") \
+	X(U64, NUMBER, count, "count", ALWAYS, NONE, "", "elements, as passed to NCCL") \
+	X(NAME, REDOP, redop, "redop", NULLABLE, WORDS, "", "operator; null if the kind has none") \
+	X(RANK, NUMBER, root, "root", NULLABLE, NONE, "", "rank in the communicator; null if the kind has none") \
+	X(RANK, NUMBER, peer, "peer", NULLABLE, NONE, "", "counterpart of a send or receive, a rank in the communicator") \
+	X(TEXTS, FULL, stack, "stack", OPTIONAL, WORDS, "", "where it was issued, innermost frame first")
+
+/* The place of a process. All of it comes from the facts about a rank (fact_list.h), by name. */
+#define CW_INCIDENT_PLACE_FACTS(X) \
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid, as its daemon sees it; 0 = unknown") \
+	X(TEXT, FULL, pod, "pod", OPTIONAL, POD, "", "its [Kubernetes pod](design/daemon.md#containers), by environment; by control group, the pod's uid") \
+	X(TEXT, FULL, pod_namespace, "pod_namespace", OPTIONAL, NAMESPACE, "", "namespace of that pod") \
+	X(TEXT, FULL, container, "container", OPTIONAL, CONTAINER, ", container %s", "its container there; by control group, the first 12 digits of its id") \
+	X(I32, NUMBER, own_pid, "own_pid", OPTIONAL, NONE, ", pid %s there", "its pid in its own pid namespace, by the kernel; absent if equal to `pid`")
+
+#define CW_INCIDENT_PROCESS_FACTS(X) \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the user's number; -1 if unknown (then see `host` and `pid`)") \
+	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
+	CW_INCIDENT_PLACE_FACTS(X)
+
+#define CW_INCIDENT_CULPRIT_FACTS(X) \
+	CW_INCIDENT_PROCESS_FACTS(X) \
+	X(NAME, HOST_WAIT, host_wait, "host_wait", OPTIONAL, WORDS, "", "the thing that its first thread waits for: `lock` (of another thread), `gil` (Python's), `queue` (or a time), `socket`, `tty`, `storage`; absent if not known") \
+	X(NAME, END_BY, end_by, "end_by", OPTIONAL, WORDS, "", "the cause of its end: `nobody` (it exited unasked), `itself`, `process`, `outside` (of the daemon's container), `kernel`, `parent`, `init` (its container's pid 1); absent if not known") \
+	X(I32, NUMBER, term_signal, "term_signal", OPTIONAL, NONE, "", "number of the signal that killed it") \
+	X(NAME, CAUSE_KIND, cause_kind, "cause_kind", OPTIONAL, WORDS, "", "its death or stop: `exited`, `asked` (it exited after a request), `killed`, `oom_killed`, `stopped`, `traced`, `frozen`, `stopped_nonfinite` and `stopped_headroom` (by `COLLWATCH_STOP_AT`); absent if not known") \
+	X(NAME, END_BY, cause_by, "cause_by", OPTIONAL, WORDS, "", "the sender of the signal, or the holder, as in `end_by`") \
+	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "its position and activity, a sentence") \
+	X(TEXT, FULL, kernel, "kernel", OPTIONAL, WORDS, "", "the kernel's facts about its main thread, if known in time") \
+	X(BOOL, TRUE, is_stopped, "stopped", OPTIONAL, NONE, "", "a single culprit in state T (stopped by a signal); the summary says so") \
+	X(TEXT, FULL, sits_in, "sits_in", OPTIONAL, WORDS, "", "innermost frame of the user's code and its caller, if known in time; for a single culprit, also in the summary")
+
+#define CW_INCIDENT_VICTIMS_FACTS(X) \
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "how many ranks wait") \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "these ranks")
+
+#define CW_INCIDENT_SIDE_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that made the same call") \
+	X(GROUP, call, op, "op", NULLABLE, NONE, "", "this call; null if they have not entered it")
+
+#define CW_INCIDENT_WHERE_FACTS(X) \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
+	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective there, from 1; 0 = none") \
+	X(SEQ, NUMBER, after_seq, "after_seq", OPTIONAL, NONE, "", "of a `mismatch` without `sides` (`unknown_call`): its unrecorded call lies after this number (0: unknown), not after `coll_seq`") \
+	X(LIST, side, sides, "sides", ALWAYS, NONE, "", "groups of ranks that differ in this call")
+
+#define CW_INCIDENT_WAIT_FACTS(X) \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank that waits") \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator of its call") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
+	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective; 0 = none") \
+	X(GROUP, call, op, "op", ALWAYS, NONE, "", "its call") \
+	X(RANK, NUMBER, waits_for, "waits_for", ALWAYS, NONE, "", "a rank; -1 ends a chain if calls or sizes differ, or no rank is missing or visible")
+
+#define CW_INCIDENT_ALTERNATIVE_FACTS(X) \
+	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "class of another verdict that fits") \
+	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "its culprits, with an empty `reason`") \
+	X(REAL, SHARE, probability, "probability", ALWAYS, NONE, "", "from 0 to 1") \
+	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "why it fits, a sentence")
+
+#define CW_INCIDENT_NCCL_ERROR_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that got the error") \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
+	X(I32, NUMBER, result, "result", ALWAYS, NONE, "", "ncclResult_t") \
+	X(TEXT, FULL, name, "name", ALWAYS, WORDS, "", "its name") \
+	X(BOOL, ANY, is_async, "is_async", ALWAYS, NONE, "", "true: `ncclCommGetAsyncError` returned it to the program; false: it is the result of the last failed call") \
+	X(TEXT, ANY, text, "text", ALWAYS, WORDS, "", "NCCL's last error there")
+
+#define CW_INCIDENT_NONFINITE_INPUT_FACTS(X) \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank") \
+	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "its pid") \
+	X(TEXT, FULL, text, "text", ALWAYS, WORDS, "", "the input and the op, in words") \
+	X(TIME, WALL, noticed, "noticed", NULLABLE, NONE, "", "when its daemon noticed it")
+
+#define CW_INCIDENT_LAST_KNOWN_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks whose node has stopped reporting") \
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "how many they are") \
+	X(REAL, NUMBER, age_s, "age_s", ALWAYS, NONE, "", "age of the oldest of their nodes' last reports")
+
+#define CW_INCIDENT_COVERAGE_FACTS(X) \
+	X(U32, NUMBER, ranks_expected, "ranks_expected", ALWAYS, NONE, "", "ranks of the job; 0 = unknown") \
+	X(U32, NUMBER, ranks_seen, "ranks_seen", ALWAYS, NONE, "", "ranks that this verdict knows") \
+	X(GROUP, last_known, last_known, "last_known", NULLABLE, NONE, "", "those of them that are not seen now; null if there are none") \
+	X(SET, RANKS, missing, "missing", ALWAYS, WORDS, "", "ranks that no process claims") \
+	X(U32, NUMBER, untracked, "untracked", ALWAYS, NONE, "", "rank processes over their node's quota, thus invisible; `notes` names the nodes") \
+	X(TEXTS, FULL, notes, "notes", ALWAYS, WORDS, "", "parts of the job that were not visible, with reasons")
+
+#define CW_INCIDENT_TIMES_FACTS(X) \
+	X(TIME, WALL, last_progress, "last_progress", NULLABLE, NONE, "", "the newest progress") \
+	X(TIME, WALL, stall, "stall", NULLABLE, NONE, "", "when the wait became a stall") \
+	X(TIME, WALL, confirmed, "confirmed", NULLABLE, NONE, "", "when it became an incident; null until a notice becomes a page, which keeps id and other times") \
+	X(TIME, WALL, resolved, "resolved", NULLABLE, NONE, "", "its end; null while it lasts and for `unseen`")
+
+#define CW_INCIDENT_TIMEOUT_FACTS(X) \
+	X(REAL, NUMBER, seconds, "seconds", ALWAYS, NONE, "", "the job's own watchdog ends it when a call takes so long") \
+	X(BOOL, ANY, is_assumed, "assumed", ALWAYS, NONE, "", "true: the default of PyTorch, which makes the calls; no user set another") \
+	X(TEXT, FULL, set_by, "set_by", OPTIONAL, WORDS, "", "else its source: an argument or a variable")
+
+#define CW_INCIDENT_OBJECTION_FACTS(X) \
+	X(TEXT, FULL, node, "node", ALWAYS, NODE, "", "the node") \
+	X(TEXT, FULL, reason, "reason", ALWAYS, WORDS, "", "its reason")
+
+#define CW_INCIDENT_FACTS(X) \
+	X(TEXT, SCHEMA, schema, "schema", ALWAYS, SCHEMA, "", "`collwatch.incident/1`") \
+	X(TEXT, FULL, id, "id", ALWAYS, ID, "", "id of the incident, and name of its bundle") \
+	X(TEXT, FULL, job, "job", ALWAYS, JOB, "", "source and name: `slurm:4711`") \
+	X(TEXT, ANY, group, "group", ALWAYS, COMM_GROUP, "", "group of the job's ranks, or empty") \
+	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "[class](design/verdict.md#classes) of the verdict") \
+	X(NAME, DETAIL, detail, "detail", ALWAYS, WORDS, "", "detail of the class, or empty") \
+	X(NAME, CONFIDENCE, confidence, "confidence", ALWAYS, WORDS, "", "certainty of the culprits: `certain`, `likely`, `possible`") \
+	X(NAMES, BLIND_SPOT, blind_spots, "blind_spots", ALWAYS, WORDS, "", "[parts](design/advice.md#blind-spots) that may hide the cause: `wait`, `rank`, `calls`, `progress`") \
+	X(NAME, HANG, hang, "hang", ALWAYS, WORDS, "", "certainty of the hang: `proven` (a longer wait cannot change it), `likely`, `possible`, `none` (calls differ, but block no rank)") \
+	X(NAME, SEVERITY, severity, "severity", ALWAYS, WORDS, "", "`page`, or [`notice`](design/patience.md#stall-notice-and-page), for no webhook but `notice_webhook_url`") \
+	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "processes to blame") \
+	X(GROUP, victims, victims, "victims", ALWAYS, NONE, "", "ranks that wait") \
+	X(GROUP, where, where, "where", NULLABLE, NONE, "", "the call in question; null if there is none") \
+	X(LIST, wait, chain, "chain", ALWAYS, NONE, "", "waits from a victim to the culprit") \
+	X(LIST, wait, cycle, "cycle", ALWAYS, NONE, "", "waits of a deadlock") \
+	X(LIST, alternative, alternatives, "alternatives", ALWAYS, NONE, "", "other verdicts that fit") \
+	X(SAIDS, FULL, ruled_out, "ruled_out", ALWAYS, WORDS, "", "sentences about causes that collwatch could have seen; advice clears ranks by the same rule") \
+	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported, or empty") \
+	X(LIST, nonfinite_input, nonfinite_inputs, "nonfinite_inputs", ALWAYS, NONE, "", "each rank's first input with NaN or infinity, the earliest first, for up to 16 ranks; empty without tensor summaries") \
+	X(GROUP, coverage, coverage, "coverage", ALWAYS, NONE, "", "the visible part of the job") \
+	X(GROUP, times, times, "times", ALWAYS, NONE, "", "when it happened") \
+	X(GROUP, timeout, job_timeout, "job_timeout", OPTIONAL, NONE, "", "the ranks' smallest [job timeout](design/patience.md#job-timeout), if known") \
+	X(SAID, FULL, summary, "summary", ALWAYS, WORDS, "", "the incident in words") \
+	X(TEXT, POLICY, proposed_policy, "proposed_policy", OPTIONAL, WORDS, "", "`serving`, in a notice about a job that [looks like a server](design/patience.md#servers)") \
+	X(TEXT, ANY, leader, "leader", ALWAYS, NODE, "", "node that decided") \
+	X(TEXT, FULL, bundle, "bundle", NULLABLE, PATH, "", "directory on that node, or null") \
+	X(TEXT, FULL, command, "command", OPTIONAL, LINE, "", "command for that node") \
+	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "why no alert went out, else absent: `shadow` (`mode = shadow`), `muted`") \
+	X(UID, NUMBER, uid, "uid", OPTIONAL, NONE, "", "the job's user") \
+	X(TEXT, FULL, user, "user", OPTIONAL, USER, "", "name of that user, if the leader's machine knows it in time") \
+	X(LIST, objection, objections, "objections", OPTIONAL, NONE, "", "nodes that delayed the alert in vain") \
+	X(NAME, CLOSED_AS, closed_as, "closed_as", OPTIONAL, WORDS, "", "if it is over: `slow` (progress resumed), `job_ended`, or `unseen`: no node had it open for ten minutes") \
+	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "how long it blocked ranks; if it is over and this is known")
+
+/* All groups: G(group, FACTS, title in docs/schemas.md) */
+#define CW_INCIDENT_GROUPS(G) \
+	G(facts, CW_INCIDENT_FACTS, "The incident") \
+	G(process, CW_INCIDENT_PROCESS_FACTS, NULL) \
+	G(culprit, CW_INCIDENT_CULPRIT_FACTS, "An element of `culprits`") \
+	G(victims, CW_INCIDENT_VICTIMS_FACTS, "`victims`") \
+	G(side, CW_INCIDENT_SIDE_FACTS, "An element of `where.sides`") \
+	G(where, CW_INCIDENT_WHERE_FACTS, "`where`") \
+	G(wait, CW_INCIDENT_WAIT_FACTS, "An element of `chain` or `cycle`") \
+	G(call, CW_INCIDENT_CALL_FACTS, "An `op`") \
+	G(alternative, CW_INCIDENT_ALTERNATIVE_FACTS, "An element of `alternatives`") \
+	G(nccl_error, CW_INCIDENT_NCCL_ERROR_FACTS, "An element of `nccl_errors`") \
+	G(nonfinite_input, CW_INCIDENT_NONFINITE_INPUT_FACTS, "An element of `nonfinite_inputs`") \
+	G(last_known, CW_INCIDENT_LAST_KNOWN_FACTS, "`coverage.last_known`") \
+	G(coverage, CW_INCIDENT_COVERAGE_FACTS, "`coverage`") \
+	G(times, CW_INCIDENT_TIMES_FACTS, "`times`") \
+	G(timeout, CW_INCIDENT_TIMEOUT_FACTS, "`job_timeout`") \
+	G(objection, CW_INCIDENT_OBJECTION_FACTS, "An element of `objections`")
+
+/* The declaration of a struct's field. */
+#define CW_INCIDENT_FIELD(form, type, name, ...) CW_INCIDENT_FIELD_##form(type, name)
+#define CW_INCIDENT_FIELD_TEXT(type, name) const char *name;
+#define CW_INCIDENT_FIELD_SET(type, name) const char *name;
+#define CW_INCIDENT_FIELD_I32(type, name) int32_t name;
+#define CW_INCIDENT_FIELD_U32(type, name) uint32_t name;
+#define CW_INCIDENT_FIELD_U64(type, name) uint64_t name;
+#define CW_INCIDENT_FIELD_REAL(type, name) double name;
+#define CW_INCIDENT_FIELD_BOOL(type, name) bool name;
+#define CW_INCIDENT_FIELD_ID(type, name) uint64_t name;
+#define CW_INCIDENT_FIELD_RANK(type, name) int32_t name;
+#define CW_INCIDENT_FIELD_SEQ(type, name) uint64_t name;
+#define CW_INCIDENT_FIELD_UID(type, name) int64_t name;
+#define CW_INCIDENT_FIELD_TIME(type, name) int64_t name##_wall_ns;
+#define CW_INCIDENT_FIELD_NAME(type, name) struct cw_named name;
+#define CW_INCIDENT_FIELD_NAMES(type, name) uint32_t name;
+#define CW_INCIDENT_FIELD_TEXTS(type, name) const char **name; uint32_t n_##name;
+#define CW_INCIDENT_FIELD_SAID(type, name) struct cw_incident_sentence name;
+#define CW_INCIDENT_FIELD_SAIDS(type, name) struct cw_incident_sentence *name; uint32_t n_##name;
+#define CW_INCIDENT_FIELD_GROUP(type, name) struct cw_incident_##type *name;
+#define CW_INCIDENT_FIELD_LIST(type, name) struct cw_incident_##type *name; uint32_t n_##name;
+/* clang-format on */
+
+#define CW_INCIDENT_NO_SEQ UINT64_MAX
+#define CW_INCIDENT_POLICY_SERVING "serving"
+
+/*
+ * Bits of NAMES beside those of the enum. The document has a name that this version does not know,
+ * or it lacks the list.
+ */
+#define CW_INCIDENT_NAMES_NEWER (1u << 30)
+#define CW_INCIDENT_NAMES_ABSENT (1u << 31)
+
+/* A value of an enum, and its name in documents. The name of a newer version has the number -1. */
+struct cw_named {
+	int number;
+	const char *text; /* NULL = unset; the number is then -1 */
+};
+
+/* A sentence. `said` is empty if the text has no sayings, or if this version does not know one. */
+struct cw_incident_sentence {
+	const char *text;
+	struct cw_clause said;
+};
+
+#define CW_INCIDENT_STRUCT(group, FACTS, title)                                                    \
+	struct cw_incident_##group {                                                               \
+		FACTS(CW_INCIDENT_FIELD)                                                           \
+	};
+CW_INCIDENT_GROUPS(CW_INCIDENT_STRUCT)

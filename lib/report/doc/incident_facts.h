@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes the facts of an incident (model/incident_list.h) as a collwatch.incident/1, and reads them
+ * back. No other code looks up a key of this document.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "common/err.h"
+#include "model/arena.h"
+#include "model/incident_list.h"
+
+/* Makes the document. New reference; NULL = out of memory. */
+json_t *cw_incident_facts_write(const struct cw_incident_facts *facts);
+
+/* Keys of a document that no row has. A newer version wrote them. */
+struct cw_incident_newer {
+	unsigned n;
+	char first[96]; /* path of the first one, such as "culprits[0].colour" */
+};
+
+/*
+ * Reads the document. Everything in *ret lives as long as the arena. A missing key leaves its fact
+ * unset, as null does. ret_newer may be NULL. Returns 0, or:
+ *
+ *	-EBADMSG  a value is of the wrong kind; err names its key and the right kind
+ *	-ENOMEM
+ */
+int cw_incident_facts_read(const json_t *doc, struct cw_arena *arena, struct cw_incident_facts *ret,
+			   struct cw_incident_newer *ret_newer, struct cw_err *err);
+
+/*
+ * Reads the facts that tell a process apart, from a document that has their keys among others, as a
+ * collwatch.evidence/1 has. It leaves facts of a wrong kind unset. Returns 0 or -ENOMEM.
+ */
+int cw_incident_facts_read_process(const json_t *doc, struct cw_arena *arena,
+				   struct cw_incident_process *ret);
+
+/* Returns the text, or "" for NULL. */
+static inline const char *cw_fact_text(const char *text)
+{
+	return text ? text : "";
+}
