@@ -22,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "model/incident_list.h"
 #include "report/bundle.h"
 #include "report/doc/said_doc.h"
 #include "report/json_util.h"
@@ -462,32 +463,42 @@ enum rule {
 	RULE_SCHEMA,
 };
 
-static const struct field {
+struct field {
 	const char *key;
 	enum rule rule;
 	const char *kind;
 	const char *under; /* the rule applies only inside an array of this name; NULL = anywhere */
-} fields[] = {
-	{ "name", RULE_NAME, "node", "nodes" },
+};
+
+/* clang-format off */
+#define FIELD(form, type, name, key, presence, secrecy, ...) FIELD_##secrecy(key)
+#define FIELD_NONE(key)
+#define FIELD_WORDS(key)
+#define FIELD_SCHEMA(key) { key, RULE_SCHEMA, "schema", NULL },
+#define FIELD_ID(key) { key, RULE_ID, "id", NULL },
+#define FIELD_LINE(key) { key, RULE_LINE, "command", NULL },
+#define FIELD_PATH(key) { key, RULE_PATH, NULL, NULL },
+#define FIELD_NODE(key) { key, RULE_NAME, "node", NULL },
+#define FIELD_POD(key) { key, RULE_NAME, "pod", NULL },
+#define FIELD_NAMESPACE(key) { key, RULE_NAME, "namespace", NULL },
+#define FIELD_CONTAINER(key) { key, RULE_NAME, "container", NULL },
+#define FIELD_USER(key) { key, RULE_NAME, "user", NULL },
+#define FIELD_JOB(key) { key, RULE_JOB, "job", NULL },
+#define FIELD_COMM(key) { key, RULE_LABEL, "comm", NULL },
+#define FIELD_COMM_GROUP(key) { key, RULE_LABEL, "group", NULL },
+#define FIELDS(group, FACTS, title) FACTS(FIELD)
+/* clang-format on */
+
+/* First come the facts of incidents, then the fields of other documents. */
+static const struct field fields[] = {
+	CW_INCIDENT_GROUPS(FIELDS){ "name", RULE_NAME, "node", "nodes" },
 	{ "name", RULE_LABEL, "comm", "comms" },
-	{ "host", RULE_NAME, "node", NULL },
 	{ "hosts", RULE_NAME, "node", NULL },
-	{ "node", RULE_NAME, "node", NULL },
 	{ "nodes", RULE_NAME, "node", NULL },
 	{ "silent", RULE_NAME, "node", NULL },
-	{ "leader", RULE_NAME, "node", NULL },
-	{ "pod", RULE_NAME, "pod", NULL },
-	{ "pod_namespace", RULE_NAME, "namespace", NULL },
-	{ "container", RULE_NAME, "container", NULL },
-	{ "job", RULE_JOB, "job", NULL },
-	{ "user", RULE_NAME, "user", NULL },
-	{ "comm_name", RULE_LABEL, "comm", NULL },
-	{ "group", RULE_LABEL, "group", NULL },
-	{ "command", RULE_LINE, "command", NULL },
 	{ "cause_command", RULE_NAME, "command", NULL },
 	{ "cause_group", RULE_PATH, NULL, NULL },
 	{ "cgroup", RULE_PATH, NULL, NULL },
-	{ "bundle", RULE_PATH, NULL, NULL },
 	{ "path", RULE_PATH, NULL, NULL },
 	{ "file", RULE_PATH, NULL, NULL },
 	{ "module", RULE_PATH, NULL, NULL },
@@ -497,8 +508,6 @@ static const struct field {
 	{ "syscall", RULE_KERNEL, NULL, NULL },
 	{ "columns", RULE_OWN, NULL, NULL },
 	{ "device_model", RULE_MODEL, "device", NULL },
-	{ "id", RULE_ID, "id", NULL },
-	{ "schema", RULE_SCHEMA, "schema", NULL },
 };
 
 static const struct field *field_of(const char *key, const char *under)
