@@ -28,6 +28,7 @@
 #include "numerics/doc/tensor_samples_doc.h"
 #include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
+#include "report/doc/incident_facts.h"
 #include "report/html/render_html.h"
 #include "report/incident_filter.h"
 #include "report/json_util.h"
@@ -388,6 +389,30 @@ static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 	return CW_EXIT_OK;
 }
 
+/*
+ * Refuses an incident with a value of a wrong kind, and warns of keys that only a newer version
+ * knows.
+ */
+static int check_incident(const struct report_args *args, const json_t *incident)
+{
+	struct cw_incident_newer newer;
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
+	struct cw_err err;
+	int r = cw_incident_facts_read(incident, &arena, &facts, &newer, &err);
+
+	cw_arena_fini(&arena);
+	if (r < 0) {
+		fprintf(stderr, "collwatch: %s: incident.json: %s\n", args->what, err.text);
+		return CW_EXIT_ERROR;
+	}
+	if (newer.n)
+		fprintf(stderr,
+			"collwatch: %s: incident.json is of a newer version, which has \"%s\"%s\n",
+			args->what, newer.first, newer.n > 1 ? " and other fields" : "");
+	return CW_EXIT_OK;
+}
+
 static int show(const struct report_args *args)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
@@ -400,6 +425,8 @@ static int show(const struct report_args *args)
 
 	if (r < 0)
 		return cw_ask_fail(r, &err);
+	if (bundle.incident && check_incident(args, bundle.incident) != CW_EXIT_OK)
+		return CW_EXIT_ERROR;
 	if (args->anonymise && cw_anonymise_bundle(&bundle) < 0)
 		return out_of_memory();
 	if (args->copy)

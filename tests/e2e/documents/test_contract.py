@@ -122,6 +122,37 @@ def labelled(path, label):
         json.dump(kept, f)
 
 
+def changed(path, change):
+    """Shows the bundle with a changed incident: exit status, standard output, standard error."""
+    with open(path + "/incident.json", encoding="utf-8") as f:
+        doc = json.load(f)
+    change(doc)
+    with open(path + "/incident.json", "w", encoding="utf-8") as f:
+        json.dump(doc, f)
+    done = subprocess.run([COLLWATCH, "report", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                          check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_an_incident_of_a_newer_version_is_shown_and_called_newer():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        path = bundle_of(tmp, f"{AT} all_reduce block", 60)
+        status, before, said = changed(path, lambda doc: None)
+        assert (status, said) == (0, ""), said
+        status, text, said = changed(path, lambda doc: doc["culprits"][0].update(colour="red"))
+        assert (status, text) == (0, before)
+        assert said == (f'collwatch: {path}: incident.json is of a newer version, which has '
+                        f'"culprits[0].colour"\n'), said
+
+
+def test_a_value_of_a_wrong_kind_is_refused_by_its_name():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
+        path = bundle_of(tmp, f"{AT} all_reduce block", 60)
+        status, text, said = changed(path, lambda doc: doc["culprits"][0].update(pid="many"))
+        assert (status, text) == (1, "")
+        assert said == (f'collwatch: {path}: incident.json: "culprits[0].pid" is not a whole number of 32 bits\n'), said
+
+
 def test_no_word_for_programs_reaches_a_person():
     for fault, seconds, verdict, *job in CASES:
         with tempfile.TemporaryDirectory(prefix="cw-") as tmp:
