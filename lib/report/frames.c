@@ -186,6 +186,11 @@ static bool is_torch(const json_t *frame)
 	return starts_with(module, "libtorch") || starts_with(module, "libc10");
 }
 
+bool frame_is_library_native(const json_t *frame)
+{
+	return frame_is_folded_native(frame) || is_below_calls(frame) || is_torch(frame);
+}
+
 static bool is_hidden_native(const json_t *frames, size_t i)
 {
 	return frame_is_folded_native(json_array_get(frames, i)) || is_inside_call(frames, i);
