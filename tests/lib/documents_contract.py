@@ -102,6 +102,8 @@ STACKS = {
     "schema": ("collwatch.stacks/1",), "processes": number, "seen": number, "awaited": number, "ranks": SET,
     "not_collected": [{"ranks": SET, "n": number, "why": str}], "cut": number,
     "trees": [{"kind": ("python", "native"), "thread": str, "n": number, "ranks": SET, "roots": [FRAME]}],
+    "different?": [{"ranks": SET, "n": number, "thread": str, "where": str, "usual": str, "peers": number,
+                    "usual_n": number, "confidence": ("possible", "likely")}],
     # The answer of the verb `stacks`.
     "job?": str, "note?": str, "evidence?": [EVIDENCE],
 }

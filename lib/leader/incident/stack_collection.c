@@ -10,17 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stacks/different.h"
+#include "analysis/stacks/peers.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "leader/incident/evidence_set.h"
 #include "model/signature.h"
+#include "model/verdict_types.h"
 #include "proto/messages.h"
+#include "report/json_util.h"
+#include "report/stacks/stack_nodes.h"
+#include "report/stacks/stack_signature.h"
 #include "report/stacks/stack_tree.h"
 
 #define BEYOND_ALL "beyond the limit of 4096 in all"
 #define BEYOND_NODE "beyond the limit of 64 on one node"
 _Static_assert(CW_STACK_COLLECTION_MAX_PROCESSES == 4096 && CW_STACK_COLLECTION_MAX_PER_NODE == 64,
 	       "as they say");
+
+/* Progress within this time, plus twice the usual time between calls, means that a job moves. */
+#define PROGRESS_NS (5 * CW_NS_PER_S)
+/* At most this many ranks that differ have a place in the document. */
+#define MAX_DIFFERENT 64u
 
 enum node_state { NODE_WAITS = 0, NODE_ASKED, NODE_DONE };
 
@@ -30,6 +41,11 @@ struct member {
 	uint64_t start_ticks;
 	/* Equal for ranks in the same state. */
 	uint64_t state;
+	uint32_t index; /* in the snapshot */
+	uint32_t peers; /* the rank's group of peers (analysis/stacks/peers.h) */
+	uint32_t host;  /* enum cw_stack_host */
+	struct cw_stack_signature *signatures;
+	uint32_t n_signatures;
 	/* The rank represents its state. */
 	bool is_close;
 	/* The owner of `taken` requests the rank's stacks. */
@@ -55,6 +71,7 @@ struct cw_stack_collection {
 	int64_t end_ns;
 	struct cw_stack_tree *tree;
 	json_t *close_docs;
+	bool moves; /* the job made progress when we planned the requests */
 };
 
 struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection *s)
@@ -65,6 +82,8 @@ struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection 
 	for (uint32_t i = 0; i < s->n_nodes; i++)
 		free(s->nodes[i].name);
 	free(s->nodes);
+	for (uint32_t i = 0; i < s->n_members; i++)
+		free(s->members[i].signatures);
 	free(s->members);
 	json_decref(s->close_docs);
 	cw_stack_tree_free(s->tree);
@@ -101,6 +120,37 @@ static void find_states(const struct cw_snapshot *snap, uint64_t *states)
 			states[rank] = cw_hash_step(states[rank], comm->nranks);
 		}
 	}
+}
+
+/*
+ * True if a member of a communicator made progress a short time ago, in relation to its usual time
+ * between calls.
+ */
+static bool makes_progress(const struct cw_snapshot *snap)
+{
+	for (uint32_t c = 0; c < snap->n_comms; c++) {
+		const struct cw_snap_comm *comm = &snap->comms[c];
+
+		for (uint32_t i = 0; i < comm->nranks; i++) {
+			const struct cw_snap_member *m = &comm->members[i];
+			int64_t age = snap->now_ns - m->progress_ns;
+
+			if (m->rank != CW_SNAP_NONE && m->progress_ns &&
+			    age < PROGRESS_NS + 2 * m->interval_ns)
+				return true;
+		}
+	}
+	return snap->n_comms == 0; /* not known */
+}
+
+static uint32_t host_of(const struct cw_snapshot *snap, const struct cw_snap_rank *rank)
+{
+	if (rank->liveness == CW_LIVE_STOPPED || rank->liveness == CW_LIVE_TRACED)
+		return CW_STACK_HOST_IDLE;
+	if (!rank->host_activity_ns)
+		return CW_STACK_HOST_UNKNOWN;
+	return snap->now_ns - rank->host_activity_ns >= CW_STACKS_IDLE_NS ? CW_STACK_HOST_IDLE
+									  : CW_STACK_HOST_BUSY;
 }
 
 static bool is_taken(const struct cw_evidence_set *taken, const char *node,
@@ -204,13 +254,14 @@ static int plan(struct cw_stack_collection *s, const struct cw_snapshot *snap,
 		const struct cw_evidence_set *taken)
 {
 	_cleanup_(freep) uint64_t *states = calloc(snap->n_ranks + 1, sizeof(*states));
+	_cleanup_(freep) uint32_t *peers = calloc(snap->n_ranks + 1, sizeof(*peers));
 	int r = 0;
 
 	s->members = calloc(snap->n_ranks + 1, sizeof(*s->members));
 	s->nodes = calloc(snap->n_nodes + 1, sizeof(*s->nodes));
 	s->tree = cw_stack_tree_new();
 	s->close_docs = json_array();
-	if (!states || !s->members || !s->nodes || !s->tree || !s->close_docs)
+	if (!states || !peers || !s->members || !s->nodes || !s->tree || !s->close_docs)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < snap->n_nodes; i++) {
 		s->nodes[i].name = strdup(snap->nodes[i].name);
@@ -219,6 +270,8 @@ static int plan(struct cw_stack_collection *s, const struct cw_snapshot *snap,
 			return -ENOMEM;
 	}
 	find_states(snap, states);
+	s->moves = makes_progress(snap);
+	r = cw_peers_find(snap, peers);
 	for (uint32_t i = 0; i < snap->n_ranks && r == 0; i++) {
 		const struct cw_snap_rank *rank = &snap->ranks[i];
 
@@ -234,6 +287,9 @@ static int plan(struct cw_stack_collection *s, const struct cw_snapshot *snap,
 			.rank = rank->rank,
 			.start_ticks = rank->start_ticks,
 			.state = states[i],
+			.index = i,
+			.peers = peers[i],
+			.host = host_of(snap, rank),
 			.is_foreign = is_taken(taken, snap->nodes[rank->node].name, rank),
 		};
 	}
@@ -262,6 +318,19 @@ int cw_stack_collection_new(const struct cw_stack_collection_config *config,
 
 /* ---- answers ---- */
 
+/* If we are out of memory, we do not compare this rank's stacks. */
+static void read_signatures(struct member *m, const json_t *doc)
+{
+	struct cw_stack_signature list[CW_STACK_SIGNATURES_MAX];
+	size_t n = cw_stack_signatures_read(doc, list);
+
+	m->signatures = n ? calloc(n, sizeof(*list)) : NULL;
+	if (!m->signatures)
+		return;
+	memcpy(m->signatures, list, n * sizeof(*list));
+	m->n_signatures = (uint32_t)n;
+}
+
 /* Stores the answer of one rank. If we are out of memory, the rank is missing. */
 static void member_done(struct cw_stack_collection *s, struct member *m, const json_t *doc,
 			const char *why)
@@ -270,10 +339,12 @@ static void member_done(struct cw_stack_collection *s, struct member *m, const j
 		return;
 	m->is_done = true;
 	s->answers++;
-	if (doc)
+	if (doc) {
+		read_signatures(m, doc);
 		(void)cw_stack_tree_add(s->tree, m->rank, doc);
-	else
+	} else {
 		(void)cw_stack_tree_not_collected(s->tree, m->rank, why);
+	}
 }
 
 /* Takes an answer. It applies to all ranks of the process. */
@@ -449,11 +520,116 @@ uint32_t cw_stack_collection_answers(const struct cw_stack_collection *s)
 	return s->answers;
 }
 
+/* Signatures of all ranks, and the sample of each for the comparison. */
+struct compared {
+	const struct cw_stack_signature **signatures;
+	int32_t *ranks; /* numbers of the ranks */
+	struct cw_stack_sample *samples;
+	size_t n;
+};
+
+static void compared_fini(struct compared *c)
+{
+	free(c->signatures);
+	free(c->ranks);
+	free(c->samples);
+}
+
+static int collect_samples(const struct cw_stack_collection *s, struct compared *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_members; i++)
+		n += s->members[i].n_signatures;
+	ret->signatures = calloc(n + 1, sizeof(struct cw_stack_signature *));
+	ret->ranks = calloc(n + 1, sizeof(*ret->ranks));
+	ret->samples = calloc(n + 1, sizeof(*ret->samples));
+	if (!ret->signatures || !ret->ranks || !ret->samples)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct member *m = &s->members[i];
+
+		for (uint32_t k = 0; k < m->n_signatures; k++, ret->n++) {
+			const struct cw_stack_signature *g = &m->signatures[k];
+
+			ret->signatures[ret->n] = g;
+			ret->ranks[ret->n] = m->rank;
+			ret->samples[ret->n] = (struct cw_stack_sample){ .rank = m->index,
+									 .peers = m->peers,
+									 .role = g->role,
+									 .is_main = g->is_main,
+									 .functions = g->functions,
+									 .lines = g->lines,
+									 .host = m->host };
+		}
+	}
+	return 0;
+}
+
+/* True if one line of the document describes both ranks. */
+static bool is_alike(const struct compared *c, const struct cw_stack_difference *a,
+		     const struct cw_stack_difference *b)
+{
+	return a->usual == b->usual &&
+	       c->samples[a->sample].functions == c->samples[b->sample].functions &&
+	       strcmp(c->signatures[a->sample]->place, c->signatures[b->sample]->place) == 0;
+}
+
+/* Describes the ranks of list[0..n) that are alike list[first], unless an earlier one is, too. */
+static int describe(const struct compared *c, const struct cw_stack_difference *list, size_t n,
+		    size_t first, json_t *different)
+{
+	const struct cw_stack_difference *d = &list[first];
+	_cleanup_(cw_stack_ranks_fini) struct cw_stack_ranks ranks = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < first; i++)
+		if (is_alike(c, &list[i], d))
+			return 0;
+	for (size_t i = first; i < n && r == 0; i++)
+		if (is_alike(c, &list[i], d))
+			r = cw_stack_ranks_add(&ranks, c->ranks[list[i].sample]);
+	if (r < 0)
+		return r;
+	return json_array_append_new(
+		different, json_pack("{s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:s}", "ranks",
+				     cw_stack_ranks_text(&ranks), "n", (json_int_t)ranks.n_all,
+				     "thread", cw_json_text(c->signatures[d->sample]->thread),
+				     "where", cw_json_text(c->signatures[d->sample]->place),
+				     "usual", cw_json_text(c->signatures[d->usual]->place), "peers",
+				     (json_int_t)d->n_peers, "usual_n", (json_int_t)d->n_usual,
+				     "confidence", cw_confidence_name(d->confidence)));
+}
+
+/* Returns the list of different ranks; NULL = out of memory. */
+static json_t *different_doc(const struct cw_stack_collection *s)
+{
+	_cleanup_(compared_fini) struct compared c = { 0 };
+	_cleanup_(freep) struct cw_stack_difference *list = NULL;
+	json_t *different = json_array();
+	size_t n = 0;
+	int r = different ? collect_samples(s, &c) : -ENOMEM;
+
+	if (r == 0)
+		r = cw_stack_differences_find(c.samples, c.n, s->moves, &list, &n);
+	for (size_t i = 0; i < n && i < MAX_DIFFERENT && r == 0; i++)
+		r = describe(&c, list, n, i, different);
+	return cw_json_finish(different, r < 0);
+}
+
 json_t *cw_stack_collection_doc(const struct cw_stack_collection *s)
 {
+	json_t *doc, *different;
+
 	if (!s->answers && s->n_members)
 		return NULL;
-	return cw_stack_tree_doc(s->tree, s->n_members - s->answers);
+	doc = cw_stack_tree_doc(s->tree, s->n_members - s->answers);
+	different = different_doc(s);
+	if (different && json_array_size(different) == 0)
+		json_decref(different);
+	else
+		doc = cw_json_finish(doc, json_object_set_new(doc, "different", different));
+	return doc;
 }
 
 int cw_stack_collection_add_evidence(const struct cw_stack_collection *s, json_t *evidence)

@@ -358,6 +358,37 @@ static void put_not_collected(FILE *out, const json_t *stacks)
 	fputs("</ul>\n", out);
 }
 
+static void put_different(FILE *out, const json_t *stacks)
+{
+	const json_t *list = json_object_get(stacks, "different"), *each;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	fputs("<p>Different from their peers:</p>\n<ul>\n", out);
+	json_array_foreach (list, i, each) {
+		const char *thread = cw_json_str(each, "thread", CW_STACK_MAIN);
+
+		if (i == MAX_THREADS)
+			break;
+		fputs("<li><b>", out);
+		put_node_ranks(out, each);
+		fputs("</b> (", out);
+		html_put(out, cw_json_str(each, "confidence", "possible"));
+		fputs(strcmp(thread, CW_STACK_MAIN) == 0 ? "): " : "), thread ", out);
+		if (strcmp(thread, CW_STACK_MAIN) != 0) {
+			html_put(out, thread);
+			fputs(": ", out);
+		}
+		html_put(out, cw_json_str(each, "where", "?"));
+		fprintf(out, "; %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " peers: ",
+			cw_json_int(each, "usual_n", 0), cw_json_int(each, "peers", 0));
+		html_put(out, cw_json_str(each, "usual", "?"));
+		fputs("</li>\n", out);
+	}
+	fputs("</ul>\n", out);
+}
+
 int html_put_stack_tree(FILE *out, const json_t *stacks)
 {
 	const json_t *trees = json_object_get(stacks, "trees"), *tree;
@@ -366,6 +397,7 @@ int html_put_stack_tree(FILE *out, const json_t *stacks)
 
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return 0;
+	put_different(out, stacks);
 	put_not_collected(out, stacks);
 	/* Python trees come first, because users look for their own lines. */
 	for (int python = 1; python >= 0; python--)

@@ -192,6 +192,34 @@ static void put_coverage(const struct cw_text *t, const json_t *stacks)
 	}
 }
 
+/* Prints the ranks that differ from their peers, which the user wants to see first. */
+static void put_different(const struct cw_text *t, const json_t *stacks)
+{
+	const json_t *list = json_object_get(stacks, "different"), *each;
+	size_t i;
+
+	json_array_foreach (list, i, each) {
+		const char *thread = cw_json_str(each, "thread", CW_STACK_MAIN);
+		bool is_main = strcmp(thread, CW_STACK_MAIN) == 0;
+		json_int_t n = cw_json_int(each, "n", 0);
+		char text[768];
+
+		fputs("  ", t->out);
+		put_ranks(t, CW_TEXT_BOLD, each);
+		snprintf(text, sizeof(text),
+			 "%s differ%s from %s peers%s%s: %s in %s. %" JSON_INTEGER_FORMAT
+			 " of %" JSON_INTEGER_FORMAT " peers: %s.",
+			 strcmp(cw_json_str(each, "confidence", ""), "likely") == 0 ? "likely"
+										    : "possibly",
+			 n == 1 ? "s" : "", n == 1 ? "its" : "their", is_main ? "" : " in thread ",
+			 is_main ? "" : thread, n == 1 ? "it is" : "they are",
+			 cw_json_str(each, "where", "?"), cw_json_int(each, "usual_n", 0),
+			 cw_json_int(each, "peers", 0), cw_json_str(each, "usual", "?"));
+		fputc(' ', t->out);
+		cw_text_wrap(t, 16, 4, text);
+	}
+}
+
 void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool all_frames)
 {
 	const json_t *trees = json_object_get(stacks, "trees"), *tree;
@@ -200,6 +228,7 @@ void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool al
 	if (strcmp(cw_json_str(stacks, "schema", ""), "collwatch.stacks/1") != 0)
 		return;
 	cw_text_title(t, "Where all ranks were seen, outermost call first");
+	put_different(t, stacks);
 	put_coverage(t, stacks);
 	json_array_foreach (trees, i, tree) {
 		if (all_frames || strcmp(cw_json_str(tree, "thread", ""), CW_STACK_MAIN) == 0)

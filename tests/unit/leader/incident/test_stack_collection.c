@@ -218,6 +218,58 @@ Test(stack_collection, asks_every_living_rank_once_and_merges_the_answers)
 	cw_stack_collection_free(s);
 }
 
+/* Rank 1 loads data, and the others wait in a collective that all of them entered. */
+Test(stack_collection, shows_the_rank_that_differs_from_its_peers)
+{
+	struct cw_stack_collection *s;
+	const json_t *different;
+	json_t *doc;
+
+	make_job(2, 4);
+	snap->now_ns = now;
+	for (uint32_t i = 0; i < 8; i++) {
+		snap->comms[0].members[i].coll_entered = 9;
+		snap->comms[0].members[i].progress_ns = now - 60 * CW_NS_PER_S;
+	}
+	s = make_collection();
+	cw_stack_collection_start(s);
+	answer(0);
+	answer(1);
+	doc = cw_stack_collection_doc(s);
+	different = json_array_get(json_object_get(doc, "different"), 0);
+	cr_expect_eq(json_array_size(json_object_get(doc, "different")), 1);
+	cr_expect_str_eq(cw_json_str(different, "ranks", ""), "1");
+	cr_expect_str_eq(cw_json_str(different, "thread", ""), "main");
+	cr_expect_str_eq(cw_json_str(different, "where", ""), "load");
+	cr_expect_str_eq(cw_json_str(different, "usual", ""), "wait");
+	cr_expect_str_eq(cw_json_str(different, "confidence", ""), "likely");
+	cr_expect_eq(cw_json_int(different, "peers", 0), 8);
+	cr_expect_eq(cw_json_int(different, "usual_n", 0), 7);
+	json_decref(doc);
+	cw_stack_collection_free(s);
+}
+
+Test(stack_collection, shows_no_different_rank_of_a_job_that_moves)
+{
+	struct cw_stack_collection *s;
+	json_t *doc;
+
+	make_job(2, 4);
+	snap->now_ns = now;
+	for (uint32_t i = 0; i < 8; i++) {
+		snap->comms[0].members[i].coll_entered = 9;
+		snap->comms[0].members[i].progress_ns = now - CW_NS_PER_S;
+	}
+	s = make_collection();
+	cw_stack_collection_start(s);
+	answer(0);
+	answer(1);
+	doc = cw_stack_collection_doc(s);
+	cr_expect_eq(json_array_size(json_object_get(doc, "different")), 0);
+	json_decref(doc);
+	cw_stack_collection_free(s);
+}
+
 Test(stack_collection, looks_closely_at_one_rank_of_each_state)
 {
 	struct cw_op other = { .kind = CW_OP_BROADCAST, .coll_seq = 9 };
