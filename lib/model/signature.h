@@ -82,9 +82,9 @@ static inline uint64_t cw_hash_mix64(uint64_t x)
  *  - The ranks whose stacks we collect in detail (leader/incident/stack_collection.c), and the
  *    ranks and communicators that a report draws alike (report/rank_sets.c, report/comm_family.c):
  *    own job, in its own report.
- *  - Whether the stacks of two ranks have the same functions (report/stacks/stack_signature.c,
- *    analysis/stacks/different.c), and which ranks have communicators of the same sizes
- *    (analysis/stacks/peers.c): own job, in its own report, and never proof.
+ *  - Whether the stacks of two ranks have the same functions (report/stacks/stack_signature.c), and
+ *    which ranks have communicators of the same sizes (analysis/stacks/peers.c): own job, in its
+ *    own report, and never proof.
  *  - The weight of a node in an election (leader/election.c). The weight decides which node leads,
  *    and is never a key. A user can craft a label so that a chosen node leads his job, but that
  *    gives him no access to another user's job.

@@ -54,6 +54,8 @@ NEVER_ONE = {
     ("lib/report/shared_comms.c", "%u ranks"): "several jobs have ranks in it",
     ("lib/report/html/html_drawing.c", "%u ranks"): "a list that had to be cut",
     ("lib/report/html/html_stacks.c", "%zu frames"): "more than are shown",
+    ("lib/report/html/html_stacks.c", "%u peers"): "a rank differs from several",
+    ("lib/report/text/render_stack_tree.c", "%u peers"): "a rank differs from several",
     ("lib/report/html/html_stacks.c", "%u stacks"): "a list that had to be cut",
     ("lib/report/html/html_timeline.c", "%u communicators"): "asked before",
     ("lib/report/text/render_stack_tree.c", "%u stacks"): "a list that had to be cut",
