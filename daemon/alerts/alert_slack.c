@@ -15,6 +15,7 @@
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/json_util.h"
 
 /*
@@ -118,33 +119,31 @@ static json_t *header(const char *before, const char *name)
 	return json_pack("{s:s, s:o}", "type", "header", "text", text_block("plain_text", buf));
 }
 
-static void put_culprit(struct text *t, const json_t *culprit)
+static void put_culprit(struct text *t, const struct cw_incident_culprit *culprit)
 {
-	json_int_t rank = cw_json_int(culprit, "rank", -1);
-	char buf[64], pod[CW_DOC_POD_BYTES];
+	struct cw_incident_process who = phrase_process_of(culprit);
+	char buf[64], place[CW_DOC_PLACE_BYTES];
 
-	(void)snprintf(buf, sizeof(buf), "\nrank %" JSON_INTEGER_FORMAT " (", rank);
-	put(t, rank >= 0 ? buf : "\na process without rank number (");
-	put_escaped(t, cw_json_str(culprit, "host", "?"));
-	(void)snprintf(buf, sizeof(buf), ", pid %" JSON_INTEGER_FORMAT,
-		       cw_json_int(culprit, "pid", 0));
+	(void)snprintf(buf, sizeof(buf), "\nrank %" PRId32 " (", who.rank);
+	put(t, who.rank >= 0 ? buf : "\na process without rank number (");
+	put_escaped(t, who.host ? who.host : "?");
+	(void)snprintf(buf, sizeof(buf), ", pid %" PRId32, who.pid);
 	put(t, buf);
-	put_escaped(t, cw_doc_pod(culprit, pod, sizeof(pod)));
+	put_escaped(t, cw_doc_place(&who, place, sizeof(place)));
 	put(t, ")");
 }
 
-static json_t *culprits_field(const json_t *incident)
+static json_t *culprits_field(const struct cw_incident_facts *incident)
 {
-	const json_t *culprits = json_object_get(incident, "culprits");
-	size_t n = json_array_size(culprits);
+	uint32_t n = incident->n_culprits;
 	char buf[MAX_FIELD], more[64];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
 	put(&t, n == 1 ? "*Culprit*" : "*Culprits*");
-	for (size_t i = 0; i < n && i < MAX_CULPRITS; i++)
-		put_culprit(&t, json_array_get(culprits, i));
+	for (uint32_t i = 0; i < n && i < MAX_CULPRITS; i++)
+		put_culprit(&t, &incident->culprits[i]);
 	if (n > MAX_CULPRITS) {
-		(void)snprintf(more, sizeof(more), "\nand %zu more", n - MAX_CULPRITS);
+		(void)snprintf(more, sizeof(more), "\nand %" PRIu32 " more", n - MAX_CULPRITS);
 		put(&t, more);
 	}
 	if (n == 0)
@@ -172,14 +171,13 @@ static json_t *field(const char *title, const char *value, const char *more)
  * Returns a field with a time. Slack shows it in the reader's time zone. The text after '|' is for
  * clients that cannot do this.
  */
-static json_t *time_field(const char *title, const char *wall)
+static json_t *time_field(const char *title, int64_t at_ns)
 {
-	int64_t at_ns = cw_wall_parse(wall);
 	time_t at = (time_t)(at_ns / CW_NS_PER_S);
 	char buf[256], utc[64];
 	struct tm tm;
 
-	if (at_ns < 0 || !gmtime_r(&at, &tm) ||
+	if (!at_ns || !gmtime_r(&at, &tm) ||
 	    strftime(utc, sizeof(utc), "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
 		return field(title, "not known", "");
 	(void)snprintf(buf, sizeof(buf),
@@ -188,34 +186,38 @@ static json_t *time_field(const char *title, const char *wall)
 	return text_block("mrkdwn", buf);
 }
 
-static json_t *fields(const json_t *incident)
+static bool is_over(const struct cw_incident_facts *incident)
 {
-	const json_t *victims = json_object_get(incident, "victims");
-	const json_t *times = json_object_get(incident, "times");
-	json_int_t n = cw_json_int(victims, "count", 0);
+	return incident->closed_as.text;
+}
+
+static json_t *fields(const struct cw_incident_facts *incident)
+{
+	uint32_t n = incident->victims ? incident->victims->count : 0;
 	char waiting[64], verdict_class[128], user[CW_DOC_USER_BYTES];
 
-	(void)snprintf(waiting, sizeof(waiting), "%" JSON_INTEGER_FORMAT " rank%s", n,
-		       n == 1 ? "" : "s");
+	(void)snprintf(waiting, sizeof(waiting), "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	if (n == 0)
 		(void)snprintf(waiting, sizeof(waiting), "nobody");
-	(void)cw_doc_class(incident, verdict_class, sizeof(verdict_class));
-	(void)cw_doc_user(incident, user, sizeof(user));
+	(void)cw_doc_class(incident->verdict_class.text, incident->detail.text, verdict_class,
+			   sizeof(verdict_class));
+	(void)cw_doc_user(incident->uid, incident->user, user, sizeof(user));
 	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
-			 field("Class", verdict_class, cw_json_str(incident, "confidence", "")),
-			 field(cw_incident_doc_is_over(incident) ? "Waited" : "Waiting", waiting,
-			       cw_json_str(victims, "ranks", "")),
-			 time_field("Last progress", cw_json_str(times, "last_progress", "")),
+			 field("Class", verdict_class, cw_fact_text(incident->confidence.text)),
+			 field(is_over(incident) ? "Waited" : "Waiting", waiting,
+			       incident->victims ? cw_fact_text(incident->victims->ranks) : ""),
+			 time_field("Last progress",
+				    incident->times ? incident->times->last_progress_wall_ns : 0),
 			 *user ? field("User", user, "") : NULL);
 }
 
-static json_t *summary(const json_t *incident)
+static json_t *summary(const json_t *doc)
 {
 	char buf[MAX_SUMMARY];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
-	put_escaped(&t, cw_json_str(incident, "summary", "?"));
+	put_escaped(&t, cw_json_str(doc, "summary", "?"));
 	return section(buf);
 }
 
@@ -223,14 +225,14 @@ static json_t *summary(const json_t *incident)
  * Returns a block with the first step of the advice. The reader then need not open the report for
  * it.
  */
-static json_t *first_step(const json_t *incident)
+static json_t *first_step(const struct cw_incident_facts *incident)
 {
 	char buf[MAX_STEP];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 	struct advice advice;
 
 	put(&t, "*What to do first*\n");
-	if (cw_incident_doc_is_over(incident)) {
+	if (is_over(incident)) {
 		put(&t, "Nothing: it is over. The report has what was seen.");
 		return section(buf);
 	}
@@ -245,15 +247,15 @@ static json_t *first_step(const json_t *incident)
 }
 
 /* Returns a block with the next command, and the node to run it on. */
-static json_t *command(const json_t *incident)
+static json_t *command(const json_t *doc)
 {
 	char buf[MAX_COMMAND];
 	struct text t = { .buf = buf, .limit = sizeof(buf) };
 
 	put(&t, "On ");
-	put_escaped(&t, cw_json_str(incident, "leader", "?"));
+	put_escaped(&t, cw_json_str(doc, "leader", "?"));
 	put(&t, ": `");
-	put_escaped(&t, cw_json_str(incident, "command", "collwatch report"));
+	put_escaped(&t, cw_json_str(doc, "command", "collwatch report"));
 	put(&t, "`");
 	return section(buf);
 }
@@ -278,26 +280,32 @@ static json_t *message(const json_t *doc, json_t *blocks)
 	return json_pack("{s:s, s:o}", "text", buf, "blocks", blocks);
 }
 
-static const char *headline(const json_t *incident)
+static const char *headline(const struct cw_incident_facts *incident)
 {
-	const json_t *victims = json_object_get(incident, "victims");
-
-	if (cw_incident_doc_is_over(incident))
+	if (is_over(incident))
 		return "Over: ";
-	if (cw_incident_doc_is_notice(incident))
+	if (incident->severity.number == CW_SEVERITY_NOTICE)
 		return "Notice, nobody is called: ";
-	if (cw_json_int(victims, "count", 1) == 0 &&
-	    !strcmp(cw_json_str(incident, "class", ""), cw_class_name(CW_CLASS_MISMATCH)))
+	if (incident->victims && incident->victims->count == 0 &&
+	    incident->verdict_class.number == CW_CLASS_MISMATCH)
 		return "Mismatch: ";
 	return "Hang: ";
 }
 
-json_t *cw_alert_slack(const json_t *incident)
+json_t *cw_alert_slack(const json_t *doc)
 {
-	return message(incident, json_pack("[o, o, o, o, o]",
-					   header(headline(incident), cw_doc_job(incident, "?")),
-					   summary(incident), fields(incident),
-					   first_step(incident), command(incident)));
+	struct cw_incident_facts incident;
+	struct cw_arena arena = { 0 };
+	json_t *text = NULL;
+
+	if (cw_incident_facts_read(doc, &arena, &incident, NULL, NULL) == 0)
+		text = message(doc,
+			       json_pack("[o, o, o, o, o]",
+					 header(headline(&incident), phrase_job(incident.job, "?")),
+					 summary(doc), fields(&incident), first_step(&incident),
+					 command(doc)));
+	cw_arena_fini(&arena);
+	return text;
 }
 
 json_t *cw_alert_slack_postmortem(const json_t *postmortem)

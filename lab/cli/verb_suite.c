@@ -25,6 +25,7 @@
 #include "lab/suite/watch.h"
 #include "lab/vjob/cluster.h"
 #include "report/doc/advice.h"
+#include "report/doc/incident_facts.h"
 
 #define PROGRESS_EVERY_NS (5 * CW_NS_PER_S)
 
@@ -270,9 +271,13 @@ static void print_log(void *user, int64_t ns, const char *node, const char *text
 static json_t *advice_doc(const json_t *doc)
 {
 	json_t *list = json_array();
-	struct advice advice;
+	struct cw_incident_facts incident;
+	struct cw_arena arena = { 0 };
+	struct advice advice = { 0 };
 
-	cw_advice(doc, &advice);
+	if (cw_incident_facts_read(doc, &arena, &incident, NULL, NULL) == 0)
+		cw_advice(&incident, &advice);
+	cw_arena_fini(&arena);
 	for (unsigned i = 0; list && i < advice.n; i++)
 		(void)json_array_append_new(list, json_string(advice.steps[i].text));
 	return list;

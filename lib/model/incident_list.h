@@ -65,9 +65,11 @@
 	X(RANK, NUMBER, peer, "peer", NULLABLE, NONE, "", "counterpart of a send or receive, a rank in the communicator") \
 	X(TEXTS, FULL, stack, "stack", OPTIONAL, WORDS, "", "where it was issued, innermost frame first")
 
-/* The place of a process. All of it comes from the facts about a rank (fact_list.h), by name. */
+/* The facts of PLACE and POD come from the facts about a rank (fact_list.h), by name. */
 #define CW_INCIDENT_PLACE_FACTS(X) \
-	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid, as its daemon sees it; 0 = unknown") \
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid, as its daemon sees it; 0 = unknown")
+
+#define CW_INCIDENT_POD_FACTS(X) \
 	X(TEXT, FULL, pod, "pod", OPTIONAL, POD, "", "its [Kubernetes pod](design/daemon.md#containers), by environment; by control group, the pod's uid") \
 	X(TEXT, FULL, pod_namespace, "pod_namespace", OPTIONAL, NAMESPACE, "", "namespace of that pod") \
 	X(TEXT, FULL, container, "container", OPTIONAL, CONTAINER, ", container %s", "its container there; by control group, the first 12 digits of its id") \
@@ -76,7 +78,8 @@
 #define CW_INCIDENT_PROCESS_FACTS(X) \
 	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the user's number; -1 if unknown (then see `host` and `pid`)") \
 	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
-	CW_INCIDENT_PLACE_FACTS(X)
+	CW_INCIDENT_PLACE_FACTS(X) \
+	CW_INCIDENT_POD_FACTS(X)
 
 #define CW_INCIDENT_CULPRIT_FACTS(X) \
 	CW_INCIDENT_PROCESS_FACTS(X) \

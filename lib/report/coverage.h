@@ -5,18 +5,17 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/*
- * Returns the number of ranks that were visible when the incident was confirmed. coverage may
- * be NULL.
- */
-json_int_t cw_coverage_seen_now(const json_t *coverage);
+#include "model/incident_list.h"
+
+/* Returns the number of ranks that were visible when the incident was confirmed. */
+uint32_t cw_coverage_seen_now(const struct cw_incident_coverage *coverage);
 
 /*
  * Writes "ranks 0-3 last heard from 18 s earlier" into buf: the ranks on nodes that had stopped
  * reporting. Returns false and leaves buf untouched if there are none.
  */
-bool cw_coverage_last_known(const json_t *coverage, char *buf, size_t len);
+bool cw_coverage_last_known(const struct cw_incident_coverage *coverage, char *buf, size_t len);

@@ -20,9 +20,10 @@
 #include <string.h>
 
 #include "model/facts.h"
+#include "model/verdict_types.h"
 #include "report/doc/doc_phrase.h"
 #include "report/doc/incident_doc.h"
-#include "report/json_util.h"
+#include "report/doc/incident_facts.h"
 
 /*
  * The condition of a row:
@@ -375,42 +376,46 @@ static bool is_harmless(const char *text)
 }
 
 /* True if the incident comes from recordings; its job may be gone. */
-static bool is_recorded(const json_t *incident)
+static bool is_recorded(const struct cw_incident_facts *incident)
 {
-	return strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) == 0;
+	return strcmp(cw_fact_text(incident->leader), CW_LEADER_ANALYZE) == 0;
 }
 
-static const json_t *first_culprit(const json_t *incident)
+static const struct cw_incident_culprit *first_culprit(const struct cw_incident_facts *incident)
 {
-	return json_array_get(json_object_get(incident, "culprits"), 0);
+	static const struct cw_incident_culprit none = { .rank = -1, .host_wait.number = -1 };
+
+	return incident->n_culprits ? &incident->culprits[0] : &none;
 }
 
 /* Writes the value of {name} into buf. It consists of harmless characters only. */
-static void value_of(const json_t *incident, const char *name, char *buf, size_t len)
+static void value_of(const struct cw_incident_facts *incident, const char *name, char *buf,
+		     size_t len)
 {
-	const json_t *who = first_culprit(incident);
+	const struct cw_incident_culprit *who = first_culprit(incident);
 	const char *text = "";
 
 	/* Recordings do not name the machine that made them. */
 	if (strcmp(name, "host") == 0 && !is_recorded(incident))
-		text = cw_json_str(who, "host", "");
+		text = cw_fact_text(who->host);
 	else if (strcmp(name, "job") == 0)
-		text = cw_doc_job(incident, "");
+		text = phrase_job(incident->job, "");
 	else if (strcmp(name, "bundle") == 0)
-		text = cw_json_str(incident, "bundle", cw_json_str(incident, "id", ""));
+		text = incident->bundle ? incident->bundle : cw_fact_text(incident->id);
 	else if (strcmp(name, "incident") == 0)
-		text = cw_json_str(incident, "id", "");
+		text = cw_fact_text(incident->id);
 	(void)snprintf(buf, len, "%s", text);
-	if (strcmp(name, "pid") == 0 && cw_json_int(who, "pid", 0) > 0)
-		(void)snprintf(buf, len, "%" JSON_INTEGER_FORMAT, cw_json_int(who, "pid", 0));
-	if (strcmp(name, "rank") == 0 && cw_json_int(who, "rank", -1) >= 0)
-		(void)snprintf(buf, len, "%" JSON_INTEGER_FORMAT, cw_json_int(who, "rank", -1));
+	if (strcmp(name, "pid") == 0 && who->pid > 0)
+		(void)snprintf(buf, len, "%" PRId32, who->pid);
+	if (strcmp(name, "rank") == 0 && who->rank >= 0)
+		(void)snprintf(buf, len, "%" PRId32, who->rank);
 	if (is_harmless(buf) && strlen(buf) + 1 < len)
 		return;
 	(void)snprintf(buf, len, "<%s>", name);
 }
 
-static void fill_in(const json_t *incident, const char *from, char *to, size_t len)
+static void fill_in(const struct cw_incident_facts *incident, const char *from, char *to,
+		    size_t len)
 {
 	size_t used = 0;
 
@@ -430,72 +435,49 @@ static void fill_in(const json_t *incident, const char *from, char *to, size_t l
 	to[used < len ? used : len - 1] = '\0';
 }
 
-static bool is_named(const json_t *incident)
+static bool is_named(const struct cw_incident_facts *incident)
 {
-	return json_array_size(json_object_get(incident, "culprits")) > 0;
+	return incident->n_culprits > 0;
 }
 
 /* True if a signal, a debugger or a freezer holds one of the ranks. */
-static bool is_held(const json_t *incident)
+static bool is_held(const struct cw_incident_facts *incident)
 {
-	return cw_detail_is_hold(
-		(unsigned)cw_detail_from_name(cw_json_str(incident, "detail", "")));
+	return cw_detail_is_hold((unsigned)incident->detail.number);
 }
 
-static bool is_failed(const json_t *incident)
+static bool is_failed(const struct cw_incident_facts *incident)
 {
-	return cw_detail_from_name(cw_json_str(incident, "detail", "")) == CW_DETAIL_FAILED;
+	return incident->detail.number == CW_DETAIL_FAILED;
 }
 
-/* True if the incident has an empty list of blind spots. False if it has no list. */
-static bool is_all_seen(const json_t *incident)
+/* True if no rank and no call is in a blind spot. False if the incident has no list of them. */
+static bool is_all_seen(const struct cw_incident_facts *incident)
 {
-	const json_t *spots = json_object_get(incident, "blind_spots"), *one;
-	size_t i;
-
-	json_array_foreach (spots, i, one) {
-		const char *name = json_string_value(one);
-
-		if (!name || strcmp(name, cw_blind_spot_name(CW_BLIND_RANK)) == 0 ||
-		    strcmp(name, cw_blind_spot_name(CW_BLIND_CALLS)) == 0)
-			return false;
-	}
-	return json_is_array(spots);
+	return !(incident->blind_spots & (CW_BLIND_OF_CALL | CW_INCIDENT_NAMES_ABSENT));
 }
 
-static bool is_certain(const json_t *incident)
+static bool is_certain(const struct cw_incident_facts *incident)
 {
-	const json_t *spots = json_object_get(incident, "blind_spots");
-
-	return json_is_array(spots) && !json_array_size(spots) &&
-	       cw_confidence_from_name(cw_json_str(incident, "confidence", "")) ==
-		       CW_CONFIDENCE_CERTAIN;
+	return !incident->blind_spots && incident->confidence.number == CW_CONFIDENCE_CERTAIN;
 }
 
-static bool is_seen(const json_t *incident)
+static bool is_seen(const struct cw_incident_facts *incident)
 {
-	const json_t *culprit;
-	size_t i;
-
-	json_array_foreach (json_object_get(incident, "culprits"), i, culprit)
-		if (json_object_get(culprit, "sits_in"))
+	for (uint32_t i = 0; i < incident->n_culprits; i++)
+		if (incident->culprits[i].sits_in)
 			return true;
 	return false;
 }
 
-static bool has_many_missing(const json_t *incident)
+static bool has_many_missing(const struct cw_incident_facts *incident)
 {
-	const json_t *victims = json_object_get(incident, "victims");
-
-	return (json_int_t)json_array_size(json_object_get(incident, "culprits")) >
-	       cw_json_int(victims, "count", INT64_MAX);
+	return incident->victims && incident->n_culprits > incident->victims->count;
 }
 
-static enum when what_it_sleeps_in(const json_t *incident)
+static enum when what_it_sleeps_in(const struct cw_incident_facts *incident)
 {
-	const char *wait = cw_json_str(first_culprit(incident), "host_wait", "");
-
-	switch (cw_host_wait_from_name(wait)) {
+	switch (first_culprit(incident)->host_wait.number) {
 	case CW_HOST_WAIT_LOCK:
 	case CW_HOST_WAIT_GIL:
 		return IN_LOCK;
@@ -513,7 +495,7 @@ static enum when what_it_sleeps_in(const json_t *incident)
 /*
  * True for the signals with a core file as their default action, except SIGQUIT, which users send.
  */
-static bool is_crash(json_int_t signal)
+static bool is_crash(int32_t signal)
 {
 	switch (signal) {
 	case SIGSEGV:
@@ -529,12 +511,12 @@ static bool is_crash(json_int_t signal)
 	}
 }
 
-static enum when how_killed(const json_t *incident)
+static enum when how_killed(const struct cw_incident_facts *incident)
 {
-	const json_t *culprit = first_culprit(incident);
-	bool has_crashed = is_crash(cw_json_int(culprit, "term_signal", 0));
+	const struct cw_incident_culprit *culprit = first_culprit(incident);
+	bool has_crashed = is_crash(culprit->term_signal);
 
-	switch (cw_end_by_from_name(cw_json_str(culprit, "end_by", ""))) {
+	switch (culprit->end_by.number) {
 	case CW_END_BY_PROCESS:
 	case CW_END_BY_OUTSIDE:
 	case CW_END_BY_PARENT:
@@ -547,13 +529,12 @@ static enum when how_killed(const json_t *incident)
 	}
 }
 
-static bool applies(const struct row *row, const json_t *incident)
+static bool applies(const struct row *row, const struct cw_incident_facts *incident)
 {
 	if (row->verdict_class != ANY_CLASS &&
-	    cw_class_from_name(cw_json_str(incident, "class", "")) != (int)row->verdict_class)
+	    incident->verdict_class.number != (int)row->verdict_class)
 		return false;
-	if (row->detail != ANY_DETAIL &&
-	    cw_detail_from_name(cw_json_str(incident, "detail", "")) != (int)row->detail)
+	if (row->detail != ANY_DETAIL && incident->detail.number != (int)row->detail)
 		return false;
 	switch (row->when) {
 	case NAMED:
@@ -587,7 +568,8 @@ static bool applies(const struct row *row, const json_t *incident)
 	case MAYBE_STORAGE:
 		return what_it_sleeps_in(incident) == row->when;
 	case LIKE_SERVER:
-		return strcmp(cw_json_str(incident, "proposed_policy", ""), "serving") == 0;
+		return strcmp(cw_fact_text(incident->proposed_policy),
+			      CW_INCIDENT_POLICY_SERVING) == 0;
 	case MANY_MISSING:
 		return has_many_missing(incident);
 	case CERTAIN:
@@ -598,7 +580,7 @@ static bool applies(const struct row *row, const json_t *incident)
 	}
 }
 
-void cw_advice(const json_t *incident, struct advice *ret)
+void cw_advice(const struct cw_incident_facts *incident, struct advice *ret)
 {
 	*ret = (struct advice){ 0 };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && ret->n < ADVICE_MAX; i++) {

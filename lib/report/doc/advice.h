@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include <jansson.h>
+#include "model/incident_list.h"
 
 #define ADVICE_MAX 8u
 
@@ -22,4 +22,4 @@ struct advice {
 	unsigned n;
 };
 
-void cw_advice(const json_t *incident, struct advice *ret);
+void cw_advice(const struct cw_incident_facts *incident, struct advice *ret);

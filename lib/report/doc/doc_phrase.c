@@ -8,8 +8,11 @@
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "common/text.h"
+#include "model/op.h"
 #include "model/rankset.h"
+#include "model/verdict_types.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
@@ -28,32 +31,32 @@
  */
 #define FRAMES_MAX 3u
 
-static void say_op(const json_t *op, bool has_peer, char *buf, size_t len)
+static bool is_none(const char *name)
 {
-	const char *dtype = cw_json_str(op, "dtype", "none");
-	const char *redop = cw_json_str(op, "redop", "none");
-	const char *kind = cw_json_str(op, "kind", "?");
-	uint64_t count = 0;
-
-	/* The kind is "none" if the records have lost the call but still have its number. */
-	(void)snprintf(buf, len, "%s",
-		       strcmp(kind, "none") == 0 ? "a collective of unknown kind" : kind);
-	if (strcmp(dtype, "none") != 0) {
-		/* stays 0 on failure */
-		(void)cw_json_read_u64(json_object_get(op, "count"), &count);
-		cw_text_append(buf, len, " %s x %llu", dtype, (unsigned long long)count);
-	}
-	if (strcmp(redop, "none") != 0)
-		cw_text_append(buf, len, " %s", redop);
-	if (json_is_integer(json_object_get(op, "root")))
-		cw_text_append(buf, len, " root %" JSON_INTEGER_FORMAT, cw_json_int(op, "root", 0));
-	if (has_peer && json_is_integer(json_object_get(op, "peer")))
-		cw_text_append(buf, len, " %s comm rank %" JSON_INTEGER_FORMAT,
-			       strcmp(cw_json_str(op, "kind", ""), "recv") == 0 ? "from" : "to",
-			       cw_json_int(op, "peer", 0));
+	return !name || strcmp(name, "none") == 0;
 }
 
-char *phrase_doc_op(const json_t *op, char *buf, size_t len)
+static void say_op(const struct cw_incident_call *op, bool has_peer, char *buf, size_t len)
+{
+	/* The kind is "none" if the records have lost the call but still have its number. */
+	(void)snprintf(buf, len, "%s",
+		       !op || !op->kind.text    ? "?"
+		       : is_none(op->kind.text) ? "a collective of unknown kind"
+						: op->kind.text);
+	if (!op)
+		return;
+	if (!is_none(op->dtype.text))
+		cw_text_append(buf, len, " %s x %" PRIu64, op->dtype.text, op->count);
+	if (!is_none(op->redop.text))
+		cw_text_append(buf, len, " %s", op->redop.text);
+	if (op->root != -1)
+		cw_text_append(buf, len, " root %" PRId32, op->root);
+	if (has_peer && op->peer != -1)
+		cw_text_append(buf, len, " %s comm rank %" PRId32,
+			       op->kind.number == CW_OP_RECV ? "from" : "to", op->peer);
+}
+
+char *phrase_doc_op(const struct cw_incident_call *op, char *buf, size_t len)
 {
 	say_op(op, true, buf, len);
 	return buf;
@@ -111,45 +114,37 @@ static void add_frame(char *buf, size_t len, const struct issued_frame *f,
 }
 
 /* Adds the innermost frames of one origin; returns the number of such frames. */
-static size_t add_frames_of(char *buf, size_t len, const json_t *stack, enum frame_origin origin)
+static size_t add_frames_of(char *buf, size_t len, const struct cw_incident_call *op,
+			    enum frame_origin origin)
 {
 	struct issued_frame f, before;
-	const json_t *frame;
-	size_t i, n = 0;
+	size_t n = 0;
 
-	json_array_foreach (stack, i, frame) {
-		const char *text = json_string_value(frame);
+	for (uint32_t i = 0; i < op->n_stack && n < FRAMES_MAX; i++) {
+		const char *text = op->stack[i];
 
-		if (!text || !strstr(text, " in ") || frame_origin(text) != origin)
+		if (!strstr(text, " in ") || frame_origin(text) != origin)
 			continue;
 		f = read_frame(text);
-		add_frame(buf, len, &f, n ? &before : NULL);
+		add_frame(buf, len, &f, n++ ? &before : NULL);
 		before = f;
-		if (++n == FRAMES_MAX)
-			break;
 	}
 	return n;
 }
 
 /* The call stack begins with native frames. The Python frames that called them follow. */
-char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
+char *phrase_doc_issued(const struct cw_incident_call *op, char *buf, size_t len)
 {
-	const json_t *stack = json_object_get(op, "stack"), *frame;
 	const char *innermost = NULL;
 	struct issued_frame f;
-	size_t i;
 
 	buf[0] = '\0';
-	if (add_frames_of(buf, len, stack, FRAME_OWN) ||
-	    add_frames_of(buf, len, stack, FRAME_LIBRARY))
+	if (!op || add_frames_of(buf, len, op, FRAME_OWN) ||
+	    add_frames_of(buf, len, op, FRAME_LIBRARY))
 		return buf;
-	json_array_foreach (stack, i, frame) {
-		const char *text = json_string_value(frame);
-		bool is_python = text && strstr(text, " in ");
-
-		if (text && (!innermost || (is_python && !strstr(innermost, " in "))))
-			innermost = text;
-	}
+	for (uint32_t i = 0; i < op->n_stack; i++)
+		if (!innermost || (strstr(op->stack[i], " in ") && !strstr(innermost, " in ")))
+			innermost = op->stack[i];
 	if (innermost) {
 		f = read_frame(innermost);
 		add_frame(buf, len, &f, NULL);
@@ -157,23 +152,21 @@ char *phrase_doc_issued(const json_t *op, char *buf, size_t len)
 	return buf;
 }
 
-char *phrase_doc_comm(const json_t *at, char *buf, size_t len)
+char *phrase_doc_comm(uint64_t id, const char *name, char *buf, size_t len)
 {
-	const char *name = cw_json_str(at, "comm_name", "");
-
-	if (*name)
+	if (name && *name)
 		(void)snprintf(buf, len, "%s", name);
+	else if (id)
+		(void)snprintf(buf, len, "communicator 0x%016" PRIx64, id);
 	else
-		(void)snprintf(buf, len, "communicator %s", cw_json_str(at, "comm", "?"));
+		(void)snprintf(buf, len, "communicator ?");
 	return buf;
 }
 
-char *phrase_doc_rank(const json_t *who, char *buf, size_t len)
+char *phrase_doc_rank(int32_t rank, char *buf, size_t len)
 {
-	json_int_t rank = cw_json_int(who, "rank", -1);
-
 	if (rank >= 0)
-		(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT, rank);
+		(void)snprintf(buf, len, "rank %" PRId32, rank);
 	else
 		(void)snprintf(buf, len, "a process without rank number");
 	return buf;
@@ -184,51 +177,51 @@ bool phrase_is_many(const char *rank_set)
 	return strpbrk(rank_set, ",-");
 }
 
-static bool is_class(const json_t *incident, const char *verdict_class)
+static bool is_class(const struct cw_incident_facts *incident, enum cw_class verdict_class)
 {
-	return strcmp(cw_json_str(incident, "class", ""), verdict_class) == 0;
+	return incident->verdict_class.number == (int)verdict_class;
 }
 
-char *phrase_doc_seq(const json_t *where, char *buf, size_t len)
+char *phrase_doc_seq(const struct cw_incident_where *where, char *buf, size_t len)
 {
-	uint64_t seq = 0, after = 0;
-	bool is_between = cw_json_read_u64(json_object_get(where, "after_seq"), &after);
+	bool is_between = where->after_seq != CW_INCIDENT_NO_SEQ;
 
-	(void)cw_json_read_u64(json_object_get(where, "coll_seq"), &seq); /* stays 0 on failure */
 	*buf = '\0';
-	if (is_between && after)
+	if (is_between && where->after_seq)
 		cw_text_append(buf, len,
 			       ", a collective after #%" PRIu64 ", #%" PRIu64 " at the latest",
-			       after, seq);
+			       where->after_seq, where->coll_seq);
 	else if (is_between)
-		cw_text_append(buf, len, ", a collective up to #%" PRIu64, seq);
-	else if (seq)
-		cw_text_append(buf, len, ", collective #%" PRIu64, seq);
+		cw_text_append(buf, len, ", a collective up to #%" PRIu64, where->coll_seq);
+	else if (where->coll_seq)
+		cw_text_append(buf, len, ", collective #%" PRIu64, where->coll_seq);
 	return buf;
 }
 
-bool phrase_doc_is_unseen(const json_t *incident)
+bool phrase_doc_is_unseen(const struct cw_incident_facts *incident)
 {
-	return strcmp(cw_json_str(incident, "closed_as", ""), "unseen") == 0;
+	return incident->closed_as.number == CW_CLOSED_AS_UNSEEN;
 }
 
-const char *phrase_doc_flag(const json_t *incident)
+bool phrase_doc_is_resolved(const struct cw_incident_facts *incident)
 {
-	const json_t *times = json_object_get(incident, "times");
-	const json_t *victims = json_object_get(incident, "victims");
+	return incident->times && incident->times->resolved_wall_ns;
+}
 
-	if (json_is_string(json_object_get(times, "resolved")))
+const char *phrase_doc_flag(const struct cw_incident_facts *incident)
+{
+	if (phrase_doc_is_resolved(incident))
 		return "RESOLVED";
 	if (phrase_doc_is_unseen(incident))
 		return "UNSEEN";
-	if (is_class(incident, "mismatch") && cw_json_int(victims, "count", 1) == 0)
+	if (is_class(incident, CW_CLASS_MISMATCH) && incident->victims && !incident->victims->count)
 		return "MISMATCH";
 	/*
 	 * NOTICE tells the reader that the job may continue by itself. A recording only shows one
 	 * moment, so its incident is a HANG.
 	 */
-	return strcmp(cw_json_str(incident, "severity", ""), "notice") == 0 &&
-			       strcmp(cw_json_str(incident, "leader", ""), CW_LEADER_ANALYZE) != 0
+	return incident->severity.number == CW_SEVERITY_NOTICE &&
+			       strcmp(cw_fact_text(incident->leader), CW_LEADER_ANALYZE) != 0
 		       ? "NOTICE"
 		       : "HANG";
 }
@@ -258,74 +251,69 @@ char *cw_doc_words(const char *name, char *buf, size_t len)
 	return buf;
 }
 
-char *cw_doc_class(const json_t *incident, char *buf, size_t len)
+char *cw_doc_class(const char *verdict_class, const char *detail, char *buf, size_t len)
 {
-	const char *detail = cw_json_str(incident, "detail", "");
-
 	buf[0] = '\0';
-	add_words(buf, len, cw_json_str(incident, "class", "?"));
-	if (*detail) {
+	add_words(buf, len, verdict_class ? verdict_class : "?");
+	if (detail && *detail) {
 		cw_text_append(buf, len, ": ");
 		add_words(buf, len, detail);
 	}
 	return buf;
 }
 
-const char *cw_doc_job(const json_t *doc, const char *fallback)
+const char *phrase_job(const char *label, const char *fallback)
 {
-	const char *label = cw_json_str(doc, "job", "");
-
-	return *label ? cw_job_env_shown(label) : fallback;
+	return label && *label ? cw_job_env_shown(label) : fallback;
 }
 
-char *cw_doc_user(const json_t *doc, char *buf, size_t len)
+const char *cw_doc_job(const json_t *doc, const char *fallback)
 {
-	json_int_t uid = cw_json_int(doc, "uid", -1);
-	const char *name = cw_json_str(doc, "user", "");
+	return phrase_job(cw_json_str(doc, "job", ""), fallback);
+}
+
+char *cw_doc_user(int64_t uid, const char *name, char *buf, size_t len)
+{
+	bool has_name = name && *name;
 
 	buf[0] = '\0';
-	if (*name)
+	if (has_name)
 		cw_text_append(buf, len, "%s", name);
 	if (uid >= 0)
-		cw_text_append(buf, len,
-			       *name ? " (uid %" JSON_INTEGER_FORMAT ")"
-				     : "uid %" JSON_INTEGER_FORMAT,
-			       uid);
+		cw_text_append(buf, len, has_name ? " (uid %" PRId64 ")" : "uid %" PRId64, uid);
 	return buf;
 }
 
-char *phrase_doc_summary(const json_t *incident, char *buf, size_t len)
+char *phrase_doc_summary(const struct cw_incident_facts *incident, char *buf, size_t len)
 {
-	double lasted_s = json_number_value(json_object_get(incident, "lasted_s"));
-	bool is_over =
-		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
+	double lasted_s = incident->lasted_s;
 	char span[64];
 
 	buf[0] = '\0';
-	if (strcmp(cw_json_str(incident, "closed_as", ""), "job_ended") == 0)
+	if (incident->closed_as.number == CW_CLOSED_AS_JOB_ENDED)
 		cw_text_append(buf, len, "as the job ended: ");
-	else if (is_over && lasted_s > 0 && lasted_s < MAX_LASTED_S)
+	else if (phrase_doc_is_resolved(incident) && lasted_s > 0 && lasted_s < MAX_LASTED_S)
 		cw_text_append(buf, len, "after %s: ",
 			       cw_format_duration((int64_t)(lasted_s * 1e9), span, sizeof(span)));
-	cw_text_append(buf, len, "%s", cw_json_str(incident, "summary", ""));
+	cw_text_append(buf, len, "%s", cw_fact_text(incident->summary.text));
 	return buf;
 }
 
-const char *phrase_doc_absence(const json_t *incident)
+const char *phrase_doc_absence(const struct cw_incident_facts *incident)
 {
-	if (is_class(incident, "process_dead"))
+	if (is_class(incident, CW_CLASS_PROCESS_DEAD))
 		return "ended before it was done";
-	if (is_class(incident, "device_stalled"))
+	if (is_class(incident, CW_CLASS_DEVICE_STALLED))
 		return "enqueued it, but its device has not come to it";
-	return is_class(incident, "p2p_unmatched") ? "did not post the counterpart"
-						   : "did not enter";
+	return is_class(incident, CW_CLASS_P2P_UNMATCHED) ? "did not post the counterpart"
+							  : "did not enter";
 }
 
-const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
+const char *phrase_doc_no_stacks(const struct cw_incident_facts *incident, const json_t *evidence)
 {
-	if (is_class(incident, "process_dead"))
+	if (is_class(incident, CW_CLASS_PROCESS_DEAD))
 		return "no stacks: it had ended";
-	if (is_class(incident, "node_unreachable"))
+	if (is_class(incident, CW_CLASS_NODE_UNREACHABLE))
 		return "no stacks: its node does not answer";
 	return json_array_size(evidence) ? "no stacks: the process was gone"
 					 : "no stacks in this bundle";
@@ -335,34 +323,34 @@ const char *phrase_doc_no_stacks(const json_t *incident, const json_t *evidence)
  * Names the rank or event that is awaited. The last rank of a chain may wait in a call that every
  * rank has entered.
  */
-static void add_awaited(const json_t *incident, const json_t *wait, char *buf, size_t len)
+static void add_awaited(const struct cw_incident_facts *incident,
+			const struct cw_incident_wait *wait, char *buf, size_t len)
 {
-	json_int_t rank = cw_json_int(wait, "waits_for", -1);
-
-	if (rank >= 0)
-		cw_text_append(buf, len, " for rank %" JSON_INTEGER_FORMAT, rank);
-	else if (is_class(incident, "mismatch"))
+	if (wait->waits_for >= 0)
+		cw_text_append(buf, len, " for rank %" PRId32, wait->waits_for);
+	else if (is_class(incident, CW_CLASS_MISMATCH))
 		cw_text_append(buf, len, ", where the calls differ");
-	else if (is_class(incident, "in_collective"))
+	else if (is_class(incident, CW_CLASS_IN_COLLECTIVE))
 		cw_text_append(buf, len, ", which all its members entered");
-	else if (is_class(incident, "p2p_unmatched"))
+	else if (is_class(incident, CW_CLASS_P2P_UNMATCHED))
 		cw_text_append(buf, len, ", whose counterpart has another size");
 	else
 		cw_text_append(buf, len, " for a rank that is not visible");
 }
 
-char *phrase_doc_wait(const json_t *incident, const json_t *wait, char *buf, size_t len)
+char *phrase_doc_wait(const struct cw_incident_facts *incident, const struct cw_incident_wait *wait,
+		      char *buf, size_t len)
 {
 	/*
 	 * add_awaited() names the awaited rank by its number in the job, not in the communicator.
 	 */
-	bool has_peer = cw_json_int(wait, "waits_for", -1) < 0;
+	bool has_peer = wait->waits_for < 0;
 	char text[256];
 
-	say_op(json_object_get(wait, "op"), has_peer, text, sizeof(text));
-	(void)snprintf(buf, len, "rank %" JSON_INTEGER_FORMAT " waits in %s",
-		       cw_json_int(wait, "rank", -1), text);
-	cw_text_append(buf, len, " on %s", phrase_doc_comm(wait, text, sizeof(text)));
+	say_op(wait->op, has_peer, text, sizeof(text));
+	(void)snprintf(buf, len, "rank %" PRId32 " waits in %s", wait->rank, text);
+	cw_text_append(buf, len, " on %s",
+		       phrase_doc_comm(wait->comm, wait->comm_name, text, sizeof(text)));
 	add_awaited(incident, wait, buf, len);
 	return buf;
 }
@@ -373,83 +361,112 @@ size_t doc_waits_omitted(size_t n, size_t i)
 								    : 0;
 }
 
-/* True if we can mention "node-a" and "its node has stopped reporting" once for both ranks. */
-static bool is_alike(const json_t *a, const json_t *b)
+static bool is_same_process(const struct cw_incident_culprit *culprit, const json_t *evidence)
 {
-	return strcmp(cw_json_str(a, "host", ""), cw_json_str(b, "host", "")) == 0 &&
-	       strcmp(cw_json_str(a, "reason", ""), cw_json_str(b, "reason", "")) == 0;
+	return cw_json_int(evidence, "pid", -2) == culprit->pid &&
+	       strcmp(cw_json_str(evidence, "host", ""), cw_fact_text(culprit->host)) == 0;
 }
 
-size_t doc_culprits_alike(const json_t *culprits, size_t from, const json_t *evidence)
+const json_t *doc_evidence_of(const struct cw_incident_culprit *culprit, const json_t *evidence)
 {
-	const json_t *first = json_array_get(culprits, from);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (evidence, i, one)
+		if (is_same_process(culprit, one))
+			return one;
+	return NULL;
+}
+
+/* True if we can mention "node-a" and "its node has stopped reporting" once for both ranks. */
+static bool is_alike(const struct cw_incident_culprit *a, const struct cw_incident_culprit *b)
+{
+	return strcmp(cw_fact_text(a->host), cw_fact_text(b->host)) == 0 &&
+	       strcmp(cw_fact_text(a->reason.text), cw_fact_text(b->reason.text)) == 0;
+}
+
+size_t doc_culprits_alike(const struct cw_incident_facts *incident, size_t from,
+			  const json_t *evidence)
+{
+	const struct cw_incident_culprit *first = &incident->culprits[from];
 	size_t n = 1;
 
-	if (cw_incident_doc_evidence_of(first, evidence))
+	if (doc_evidence_of(first, evidence))
 		return 1;
-	for (; n < MAX_ALIKE && from + n < json_array_size(culprits); n++) {
-		const json_t *next = json_array_get(culprits, from + n);
-
-		if (!is_alike(first, next) || cw_incident_doc_evidence_of(next, evidence))
+	for (; n < MAX_ALIKE && from + n < incident->n_culprits; n++)
+		if (!is_alike(first, first + n) || doc_evidence_of(first + n, evidence))
 			break;
-	}
 	return n;
 }
 
-char *phrase_doc_ranks(const json_t *culprits, size_t from, size_t n, char *buf, size_t len)
+char *phrase_doc_ranks(const struct cw_incident_facts *incident, size_t from, size_t n, char *buf,
+		       size_t len)
 {
 	int32_t labels[MAX_ALIKE];
 	size_t i;
 
-	for (i = 0; i < n && i < MAX_ALIKE; i++) {
-		json_int_t rank = cw_json_int(json_array_get(culprits, from + i), "rank", -1);
-
-		labels[i] = rank >= 0 && rank <= INT32_MAX ? (int32_t)rank : -1;
-	}
+	for (i = 0; i < n && i < MAX_ALIKE; i++)
+		labels[i] = incident->culprits[from + i].rank;
 	(void)snprintf(buf, len, "ranks ");
 	(void)cw_rankset_format(labels, i, buf + strlen(buf), len - strlen(buf));
 	return buf;
 }
 
-char *cw_doc_where(const json_t *who, bool with_pid, char *buf, size_t len)
-{
-	const char *host = cw_json_str(who, "host", "");
-	json_int_t pid = with_pid ? cw_json_int(who, "pid", 0) : 0;
+#define COPY_FACT(form, type, name, ...) .name = culprit->name,
 
+struct cw_incident_process phrase_process_of(const struct cw_incident_culprit *culprit)
+{
+	return (struct cw_incident_process){ CW_INCIDENT_PROCESS_FACTS(COPY_FACT) };
+}
+
+char *cw_doc_where(const struct cw_incident_process *who, bool with_pid, char *buf, size_t len)
+{
 	buf[0] = '\0';
-	if (*host)
-		cw_text_append(buf, len, " on %.100s", host);
-	if (pid > 0)
-		cw_text_append(buf, len, ", pid %" JSON_INTEGER_FORMAT, pid);
+	if (*cw_fact_text(who->host))
+		cw_text_append(buf, len, " on %.100s", who->host);
+	if (with_pid && who->pid > 0)
+		cw_text_append(buf, len, ", pid %" PRId32, who->pid);
 	return buf;
 }
 
-char *cw_doc_pod(const json_t *who, char *buf, size_t len)
+/* Appends the row's words, with the value in the place of "%s". */
+static void add_shown(char *buf, size_t len, const char *shown, const char *value)
 {
-	const char *pod = cw_json_str(who, "pod", ""), *ns = cw_json_str(who, "pod_namespace", "");
-	const char *container = cw_json_str(who, "container", "");
-	json_int_t pid = cw_json_int(who, "own_pid", 0);
+	const char *at = strstr(shown, "%s");
+
+	if (at && *value)
+		cw_text_append(buf, len, "%.*s%s%s", (int)(at - shown), shown, value, at + 2);
+}
+
+static const char *text_of_i32(int32_t value, char text[static 16])
+{
+	(void)snprintf(text, 16, "%" PRId32, value);
+	return value > 0 ? text : "";
+}
+
+#define VALUE_TEXT(name) cw_fact_text(who->name)
+#define VALUE_I32(name) text_of_i32(who->name, number)
+#define SHOW_FACT(form, type, name, key, presence, secrecy, shown, ...)                            \
+	add_shown(buf, len, shown, VALUE_##form(name));
+
+char *cw_doc_place(const struct cw_incident_process *who, char *buf, size_t len)
+{
+	const char *ns = cw_fact_text(who->pod_namespace);
+	char number[16];
 
 	buf[0] = '\0';
-	if (!*pod)
-		return buf;
-	cw_text_append(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", pod);
-	if (*container)
-		cw_text_append(buf, len, ", container %s", container);
-	if (pid > 0)
-		cw_text_append(buf, len, ", pid %" JSON_INTEGER_FORMAT " there", pid);
+	CW_INCIDENT_PLACE_FACTS(SHOW_FACT)
+	if (*cw_fact_text(who->pod)) {
+		cw_text_append(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", who->pod);
+		CW_INCIDENT_POD_FACTS(SHOW_FACT)
+	}
 	return buf;
 }
 
-bool doc_is_culprit(const json_t *incident, const json_t *evidence)
+bool doc_is_culprit(const struct cw_incident_facts *incident, const json_t *evidence)
 {
-	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
-	size_t i;
-
-	json_array_foreach (culprits, i, culprit)
-		if (cw_json_int(culprit, "pid", -1) == cw_json_int(evidence, "pid", -2) &&
-		    strcmp(cw_json_str(culprit, "host", ""), cw_json_str(evidence, "host", "")) ==
-			    0)
+	for (uint32_t i = 0; i < incident->n_culprits; i++)
+		if (is_same_process(&incident->culprits[i], evidence))
 			return true;
 	return false;
 }

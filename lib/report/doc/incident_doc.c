@@ -141,6 +141,7 @@ static struct cw_incident_call *call_of(struct builder *b, const struct cw_op *o
 static void add_place(const struct cw_snap_rank *rank, struct cw_incident_culprit *to)
 {
 	CW_INCIDENT_PLACE_FACTS(COPY_FACT)
+	CW_INCIDENT_POD_FACTS(COPY_FACT)
 }
 
 /* The advice depends on these facts. */
@@ -510,7 +511,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	return doc;
 }
 
-const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence)
+static const json_t *evidence_of(const json_t *culprit, const json_t *evidence)
 {
 	const json_t *one;
 	size_t i;
@@ -630,7 +631,7 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 	int bad = 0;
 
 	json_array_foreach (culprits, i, culprit) {
-		const json_t *seen = cw_incident_doc_evidence_of(culprit, evidence);
+		const json_t *seen = evidence_of(culprit, evidence);
 
 		if (!seen)
 			continue;

@@ -41,9 +41,6 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
  */
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
 
-/* Returns the element of `evidence` with the culprit's host and pid. Borrowed; NULL = none. */
-const json_t *cw_incident_doc_evidence_of(const json_t *culprit, const json_t *evidence);
-
 /* True if the incident is a notice, which alerts no user. */
 bool cw_incident_doc_is_notice(const json_t *incident);
 

@@ -110,26 +110,24 @@ void html_section_end(FILE *out)
 	fputs("</section>\n", out);
 }
 
-void html_put_sentences(FILE *out, const json_t *list)
+void html_put_item(FILE *out, const char *sentence)
 {
-	const json_t *sentence;
-	size_t i;
-
-	json_array_foreach (list, i, sentence) {
-		fputs("<li>", out);
-		html_put_sentence(out,
-				  json_is_string(sentence) ? json_string_value(sentence) : "?");
-		fputs("</li>\n", out);
-	}
+	fputs("<li>", out);
+	html_put_sentence(out, sentence);
+	fputs("</li>\n", out);
 }
 
 void html_put_list(FILE *out, const char *id, const char *title, const json_t *list)
 {
+	const json_t *sentence;
+	size_t i;
+
 	if (!json_array_size(list))
 		return;
 	html_section(out, id, title);
 	fputs("<ul>\n", out);
-	html_put_sentences(out, list);
+	json_array_foreach (list, i, sentence)
+		html_put_item(out, json_is_string(sentence) ? json_string_value(sentence) : "?");
 	fputs("</ul>\n", out);
 	html_section_end(out);
 }

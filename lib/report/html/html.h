@@ -39,8 +39,8 @@ void html_section_end(FILE *out);
 /* Writes a set of ranks. A long set is folded: one click opens it. */
 void html_put_ranks(FILE *out, const char *ranks);
 
-/* Writes one "<li>" for each string of the list. */
-void html_put_sentences(FILE *out, const json_t *list);
+/* Writes one "<li>". */
+void html_put_item(FILE *out, const char *sentence);
 /*
  * Writes a section with the list, or nothing if the list is empty. id and title must be constants.
  */

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "model/rankset.h"
-#include "report/json_util.h"
 
 /* We search the snapshot for at most this many culprits of the document. */
 #define MAX_CULPRITS 4096u
@@ -19,33 +17,28 @@
 #define LIST_BYTES 27
 #define CUT_BYTES 4
 
-static bool is_process(const struct cw_snapshot *snap, uint32_t rank, const json_t *culprit)
+static bool is_process(const struct cw_snapshot *snap, uint32_t rank,
+		       const struct cw_incident_culprit *culprit)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
 	const char *node = r->node < snap->n_nodes ? snap->nodes[r->node].name : NULL;
 
-	return r->rank == cw_json_int(culprit, "rank", -1) &&
-	       r->pid == cw_json_int(culprit, "pid", 0) &&
-	       strcmp(node ? node : "", cw_json_str(culprit, "host", "")) == 0;
+	return r->rank == culprit->rank && r->pid == culprit->pid &&
+	       strcmp(node ? node : "", culprit->host ? culprit->host : "") == 0;
 }
 
-static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *snap,
-			      uint32_t *ranks)
+static uint32_t find_culprits(const struct cw_incident_facts *incident,
+			      const struct cw_snapshot *snap, uint32_t *ranks)
 {
-	const json_t *culprits = json_object_get(incident, "culprits"), *culprit;
 	uint32_t n = 0;
-	size_t i;
 
-	json_array_foreach (culprits, i, culprit) {
-		if (i == MAX_CULPRITS)
-			break;
+	for (uint32_t i = 0; i < incident->n_culprits && i < MAX_CULPRITS; i++)
 		for (uint32_t r = 0; r < snap->n_ranks; r++) {
-			if (!is_process(snap, r, culprit))
+			if (!is_process(snap, r, &incident->culprits[i]))
 				continue;
 			ranks[n++] = r;
 			break;
 		}
-	}
 	return n;
 }
 
@@ -55,8 +48,8 @@ static uint32_t find_culprits(const json_t *incident, const struct cw_snapshot *
  */
 static int64_t find_since(const struct drawing *d)
 {
-	const char *text = cw_json_str(json_object_get(d->incident, "times"), "last_progress", "");
-	int64_t wall = *text ? cw_wall_parse(text) : -1, since = 0, offset, at;
+	int64_t wall = d->incident->times ? d->incident->times->last_progress_wall_ns : 0;
+	int64_t since = 0, offset, at;
 
 	if (wall > 0 && d->snap->wall_ns &&
 	    !__builtin_sub_overflow(d->snap->wall_ns, wall, &offset) && offset > 0 &&
@@ -72,7 +65,8 @@ static int64_t find_since(const struct drawing *d)
 	return since ? since : d->snap->now_ns / 2;
 }
 
-int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret)
+int drawing_init(const struct cw_incident_facts *incident, const struct cw_snapshot *snap,
+		 struct drawing *ret)
 {
 	_cleanup_(freep) uint32_t *culprits = calloc(MAX_CULPRITS, sizeof(*culprits));
 	int r;
@@ -118,15 +112,11 @@ char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char
 	return buf;
 }
 
-const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *set)
+const struct cw_incident_culprit *drawing_culprit(const struct drawing *d,
+						  const struct rank_set *set)
 {
-	const json_t *culprits = json_object_get(d->incident, "culprits"), *culprit;
-	size_t i;
-
-	if (!set->is_culprit)
-		return NULL;
-	json_array_foreach (culprits, i, culprit)
-		if (is_process(d->snap, set->ranks[0], culprit))
-			return culprit;
+	for (uint32_t i = 0; set->is_culprit && i < d->incident->n_culprits; i++)
+		if (is_process(d->snap, set->ranks[0], &d->incident->culprits[i]))
+			return &d->incident->culprits[i];
 	return NULL;
 }

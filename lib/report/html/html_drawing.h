@@ -6,14 +6,14 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "model/incident_list.h"
 #include "report/rank_sets.h"
 
 struct drawing {
-	const json_t *incident;
+	const struct cw_incident_facts *incident;
 	const struct cw_snapshot *snap;
 	struct rank_sets sets;
 	int64_t since_ns; /* when the job stopped, on the snapshot's clock */
@@ -23,7 +23,8 @@ struct drawing {
  * Prepares the drawings of an incident. *ret borrows incident and snap. Returns 0 or -ENOMEM. The
  * caller calls drawing_fini() in both cases.
  */
-int drawing_init(const json_t *incident, const struct cw_snapshot *snap, struct drawing *ret);
+int drawing_init(const struct cw_incident_facts *incident, const struct cw_snapshot *snap,
+		 struct drawing *ret);
 void drawing_fini(struct drawing *d);
 
 /*
@@ -33,7 +34,8 @@ void drawing_fini(struct drawing *d);
 char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char *buf, size_t len);
 
 /* Returns the incident's entry for the first culprit in this set; NULL = the set has no culprit. */
-const json_t *drawing_culprit(const struct drawing *d, const struct rank_set *set);
+const struct cw_incident_culprit *drawing_culprit(const struct drawing *d,
+						  const struct rank_set *set);
 
 /* Write the two pictures. html_put_waits() writes nothing if no rank waits. */
 void html_put_waits(FILE *out, const struct drawing *d);

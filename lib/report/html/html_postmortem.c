@@ -19,11 +19,15 @@ static void put_headline(FILE *out, const json_t *e)
 	fputs("<header>\n<span class=\"flag\">FAILED</span>\n<h1>", out);
 	html_put_sentence(out, cw_json_str(e, "summary", "?"));
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
-	(void)snprintf(text, sizeof(text), "%s, %s", cw_doc_class(e, class, sizeof(class)),
+	(void)snprintf(text, sizeof(text), "%s, %s",
+		       cw_doc_class(cw_json_str(e, "class", "?"), cw_json_str(e, "detail", ""),
+				    class, sizeof(class)),
 		       cw_json_str(e, "confidence", "?"));
 	html_put_fact(out, "class", text);
 	html_put_fact(out, "job", cw_doc_job(e, ""));
-	html_put_fact(out, "user", cw_doc_user(e, text, sizeof(text)));
+	html_put_fact(out, "user",
+		      cw_doc_user(cw_json_int(e, "uid", -1), cw_json_str(e, "user", ""), text,
+				  sizeof(text)));
 	html_put_fact(out, "post-mortem", cw_json_str(e, "id", ""));
 	html_put_fact(out, "alerted", "nobody, before it ended");
 	fputs("</dl>\n</header>\n", out);

@@ -11,9 +11,9 @@
 
 #include "common/parse.h"
 #include "model/op.h"
+#include "report/doc/incident_facts.h"
 #include "report/html/html.h"
 #include "report/html/html_drawing.h"
-#include "report/json_util.h"
 
 #define MAX_LAYERS 4u
 #define MAX_COLUMNS 3u
@@ -125,18 +125,18 @@ static void put_line(FILE *out, const struct box *b, int line)
 
 static void put_culprit_words(FILE *out, const struct picture *p, const struct box *b)
 {
-	const json_t *culprit = drawing_culprit(p->d, b->set);
-	const char *reason = cw_json_str(culprit, "reason", "");
+	const struct cw_incident_culprit *culprit = drawing_culprit(p->d, b->set);
+	const char *reason = cw_fact_text(culprit->reason.text);
 	char text[256];
 
 	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(reason, ";"), reason);
 	put_line(out, b, 1);
 	html_put_short(out, *text ? text : "culprit", LINE_CHARS);
 	fputs("</text>\n", out);
-	if (!*cw_json_str(culprit, "sits_in", ""))
+	if (!*cw_fact_text(culprit->sits_in))
 		return;
 	put_line(out, b, 2);
-	html_put_short(out, cw_json_str(culprit, "sits_in", ""), LINE_CHARS);
+	html_put_short(out, culprit->sits_in, LINE_CHARS);
 	fputs("</text>\n", out);
 }
 

@@ -11,16 +11,17 @@
 #include "report/html/render_html.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/parse.h"
+#include "model/verdict_types.h"
 #include "report/coverage.h"
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
-#include "report/doc/incident_doc.h"
 #include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/snapshot_doc.h"
@@ -38,42 +39,39 @@
 #define MAX_CULPRITS 16u
 #define MAX_WITNESSES 8u
 
-static bool is_resolved(const json_t *incident)
-{
-	return json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
-}
-
-static void put_head(FILE *out, const json_t *incident)
+/* Begins the page with the names of the class and the job. */
+static void put_head(FILE *out, const char *verdict_class, const char *detail, const char *job)
 {
 	char class[128];
 
 	html_page_begin(out);
-	html_put(out, cw_doc_class(incident, class, sizeof(class)));
+	html_put(out, cw_doc_class(verdict_class, detail, class, sizeof(class)));
 	fputs(", job ", out);
-	html_put(out, cw_doc_job(incident, ""));
+	html_put(out, phrase_job(job, ""));
 	html_page_body(out);
 }
 
 /* ---- the top ---- */
 
-static void put_headline(FILE *out, const json_t *incident)
+static void put_headline(FILE *out, const struct cw_incident_facts *incident)
 {
-	const char *victims = cw_json_str(json_object_get(incident, "victims"), "ranks", "");
-	bool resolved = is_resolved(incident);
+	const char *victims = incident->victims ? cw_fact_text(incident->victims->ranks) : "";
 	char text[1280], class[128];
 
-	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>", resolved ? " over" : "",
-		phrase_doc_flag(incident));
+	fprintf(out, "<header>\n<span class=\"flag%s\">%s</span>\n<h1>",
+		phrase_doc_is_resolved(incident) ? " over" : "", phrase_doc_flag(incident));
 	html_put_sentence(out, phrase_doc_summary(incident, text, sizeof(text)));
 	fputs("</h1>\n<dl class=\"facts\">\n", out);
-	(void)snprintf(text, sizeof(text), "%s, %s", cw_doc_class(incident, class, sizeof(class)),
-		       cw_json_str(incident, "confidence", ""));
+	(void)snprintf(text, sizeof(text), "%s, %s",
+		       cw_doc_class(incident->verdict_class.text, incident->detail.text, class,
+				    sizeof(class)),
+		       cw_fact_text(incident->confidence.text));
 	html_put_fact(out, "class", text);
-	html_put_fact(out, "job", cw_doc_job(incident, ""));
-	html_put_fact(out, "user", cw_doc_user(incident, text, sizeof(text)));
-	html_put_fact(out, "incident", cw_json_str(incident, "id", ""));
+	html_put_fact(out, "job", phrase_job(incident->job, ""));
+	html_put_fact(out, "user", cw_doc_user(incident->uid, incident->user, text, sizeof(text)));
+	html_put_fact(out, "incident", cw_fact_text(incident->id));
 	html_put_fact(out, "closed as",
-		      cw_doc_words(cw_json_str(incident, "closed_as", ""), class, sizeof(class)));
+		      cw_doc_words(cw_fact_text(incident->closed_as.text), class, sizeof(class)));
 	if (*victims) {
 		fprintf(out, "<dt>waiting</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);
@@ -82,56 +80,57 @@ static void put_headline(FILE *out, const json_t *incident)
 	fputs("</dl>\n</header>\n", out);
 }
 
-static void put_process(FILE *out, const json_t *who)
+static void put_process(FILE *out, const struct cw_incident_process *who)
 {
-	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
+	char text[64], where[CW_DOC_WHERE_BYTES], place[CW_DOC_PLACE_BYTES];
 
 	fputs("<b>", out);
-	html_put(out, phrase_doc_rank(who, text, sizeof(text)));
+	html_put(out, phrase_doc_rank(who->rank, text, sizeof(text)));
 	fputs("</b>", out);
 	html_put(out, cw_doc_where(who, true, where, sizeof(where)));
-	html_put(out, cw_doc_pod(who, pod, sizeof(pod)));
+	html_put(out, cw_doc_place(who, place, sizeof(place)));
 }
 
 /* Writes n culprits as one entry, because they share host and reason. */
-static void put_processes(FILE *out, const json_t *culprits, size_t from, size_t n)
+static void put_processes(FILE *out, const struct cw_incident_facts *incident, size_t from,
+			  size_t n)
 {
-	const json_t *first = json_array_get(culprits, from);
+	struct cw_incident_process first = phrase_process_of(&incident->culprits[from]);
 	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {
-		put_process(out, first);
+		put_process(out, &first);
 		return;
 	}
 	fputs("<b>", out);
-	html_put(out, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
+	html_put(out, phrase_doc_ranks(incident, from, n, text, sizeof(text)));
 	fputs("</b>", out);
-	html_put(out, cw_doc_where(first, false, where, sizeof(where)));
+	html_put(out, cw_doc_where(&first, false, where, sizeof(where)));
 }
 
-static void put_culprit(FILE *out, const struct cw_bundle *b, size_t from, size_t n)
+static void put_culprit(FILE *out, const struct cw_incident_facts *incident,
+			const json_t *all_evidence, size_t from, size_t n)
 {
-	const json_t *culprits = json_object_get(b->incident, "culprits");
-	const json_t *culprit = json_array_get(culprits, from);
-	const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
+	const struct cw_incident_culprit *culprit = &incident->culprits[from];
+	const json_t *evidence = doc_evidence_of(culprit, all_evidence);
 
 	fputs("<div class=\"who\">\n<h3>", out);
-	put_processes(out, culprits, from, n);
+	put_processes(out, incident, from, n);
 	fputs("</h3>\n<p>", out);
-	html_put_sentence(out, cw_json_str(culprit, "reason", ""));
+	html_put_sentence(out, cw_fact_text(culprit->reason.text));
 	fputs("</p>\n", out);
 	if (evidence)
 		html_put_evidence(out, evidence);
 	else
 		fprintf(out, "<p class=\"dim\">%s</p>\n",
-			phrase_doc_no_stacks(b->incident, b->evidence));
+			phrase_doc_no_stacks(incident, all_evidence));
 	fputs("</div>\n", out);
 }
 
-static void put_culprits(FILE *out, const struct cw_bundle *b)
+static void put_culprits(FILE *out, const struct cw_incident_facts *incident,
+			 const json_t *evidence)
 {
-	const json_t *culprits = json_object_get(b->incident, "culprits");
-	size_t n = json_array_size(culprits), alike, shown = 0;
+	size_t n = incident->n_culprits, alike, shown = 0;
 
 	html_section(out, "culprits",
 		     n == 1 ? "Culprit"
@@ -142,13 +141,13 @@ static void put_culprits(FILE *out, const struct cw_bundle *b)
 			fprintf(out, "<p>… and %zu more.</p>\n", n - i);
 			break;
 		}
-		alike = doc_culprits_alike(culprits, i, b->evidence);
-		put_culprit(out, b, i, alike);
+		alike = doc_culprits_alike(incident, i, evidence);
+		put_culprit(out, incident, evidence, i, alike);
 	}
 	html_section_end(out);
 }
 
-static void put_advice(FILE *out, const json_t *incident)
+static void put_advice(FILE *out, const struct cw_incident_facts *incident)
 {
 	struct advice advice;
 
@@ -173,44 +172,42 @@ static void put_advice(FILE *out, const json_t *incident)
 
 /* ---- why ---- */
 
-static void put_where(FILE *out, const json_t *incident)
+static void put_where(FILE *out, const struct cw_incident_facts *incident)
 {
-	const json_t *where = json_object_get(incident, "where");
-	const json_t *sides = json_object_get(where, "sides"), *side;
-	bool differs = strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0;
+	const struct cw_incident_where *where = incident->where;
+	bool differs = incident->verdict_class.number == CW_CLASS_MISMATCH;
 	char text[512];
-	size_t i;
 
-	if (!json_is_object(where))
+	if (!where)
 		return;
 	html_section(out, "where", differs ? "First call that differs" : "Who waits for what");
 	fputs("<p>On ", out);
-	html_put(out, phrase_doc_comm(where, text, sizeof(text)));
+	html_put(out, phrase_doc_comm(where->comm, where->comm_name, text, sizeof(text)));
 	fprintf(out, "%s.</p>\n", phrase_doc_seq(where, text, sizeof(text)));
-	if (json_array_size(sides))
+	if (where->n_sides)
 		fputs("<table class=\"sides\">\n<tr><th>ranks</th><th>call</th></tr>\n", out);
-	json_array_foreach (sides, i, side) {
-		const json_t *op = json_object_get(side, "op");
+	for (uint32_t i = 0; i < where->n_sides; i++) {
+		const struct cw_incident_call *op = where->sides[i].op;
 
 		fputs("<tr><td>", out);
-		html_put_ranks(out, cw_json_str(side, "ranks", "?"));
-		fputs(json_is_object(op) ? "</td><td>" : "</td><td class=\"bad\">", out);
-		html_put(out, json_is_object(op) ? phrase_doc_op(op, text, sizeof(text))
-						 : phrase_doc_absence(incident));
+		html_put_ranks(out, where->sides[i].ranks ? where->sides[i].ranks : "?");
+		fputs(op ? "</td><td>" : "</td><td class=\"bad\">", out);
+		html_put(out,
+			 op ? phrase_doc_op(op, text, sizeof(text)) : phrase_doc_absence(incident));
 		if (*phrase_doc_issued(op, text, sizeof(text))) {
 			fputs("<br>", out);
 			html_put(out, text);
 		}
 		fputs("</td></tr>\n", out);
 	}
-	if (json_array_size(sides))
+	if (where->n_sides)
 		fputs("</table>\n", out);
 	html_section_end(out);
 }
 
-static void put_wait_list(FILE *out, const json_t *incident, const json_t *waits)
+static void put_wait_list(FILE *out, const struct cw_incident_facts *incident,
+			  const struct cw_incident_wait *waits, size_t n)
 {
-	size_t n = json_array_size(waits);
 	char text[512];
 
 	fputs("<ul>\n", out);
@@ -223,29 +220,26 @@ static void put_wait_list(FILE *out, const json_t *incident, const json_t *waits
 			continue;
 		}
 		fputs("<li>", out);
-		html_put(out,
-			 phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
+		html_put(out, phrase_doc_wait(incident, &waits[i], text, sizeof(text)));
 		fputs("</li>\n", out);
 	}
 	fputs("</ul>\n", out);
 }
 
-static void put_waits(FILE *out, const json_t *incident, const struct drawing *d)
+static void put_waits(FILE *out, const struct cw_incident_facts *incident, const struct drawing *d)
 {
-	const json_t *cycle = json_object_get(incident, "cycle");
-	const json_t *chain = json_object_get(incident, "chain");
-	bool is_cycle = json_array_size(cycle) > 0;
+	bool is_cycle = incident->n_cycle > 0;
 
 	/*
 	 * If calls differ but block no rank, the incident has neither waits nor a picture of them.
 	 */
-	if (!is_cycle && !json_array_size(chain))
+	if (!is_cycle && !incident->n_chain)
 		return;
 	html_section(out, "waits", is_cycle ? "Circle of waits" : "Chain of waits");
 	if (d)
 		html_put_waits(out, d);
-	if (json_array_size(is_cycle ? cycle : chain))
-		put_wait_list(out, incident, is_cycle ? cycle : chain);
+	put_wait_list(out, incident, is_cycle ? incident->cycle : incident->chain,
+		      is_cycle ? incident->n_cycle : incident->n_chain);
 	html_section_end(out);
 }
 
@@ -258,20 +252,27 @@ static void put_timeline(FILE *out, const struct drawing *d)
 	html_section_end(out);
 }
 
-/* Writes one line for each waiting rank that we inspected. A click opens its stacks. */
-static void put_witnesses(FILE *out, const struct cw_bundle *b)
+/*
+ * Writes one line for each waiting rank that we inspected. A click opens its stacks. Returns 0 or
+ * -ENOMEM.
+ */
+static int put_witnesses(FILE *out, const struct cw_incident_facts *incident,
+			 const json_t *all_evidence, struct cw_arena *arena)
 {
+	struct cw_incident_process who;
 	const json_t *evidence;
 	char where[512];
 	size_t i, n = 0;
 
-	json_array_foreach (b->evidence, i, evidence) {
-		if (doc_is_culprit(b->incident, evidence))
+	json_array_foreach (all_evidence, i, evidence) {
+		if (doc_is_culprit(incident, evidence))
 			continue;
 		if (n++ == MAX_WITNESSES)
-			return;
+			return 0;
+		if (cw_incident_facts_read_process(evidence, arena, &who) < 0)
+			return -ENOMEM;
 		fputs("<details><summary>", out);
-		put_process(out, evidence);
+		put_process(out, &who);
 		if (*cw_evidence_position(evidence, where, sizeof(where))) {
 			fputs(": ", out);
 			html_put(out, where);
@@ -280,9 +281,11 @@ static void put_witnesses(FILE *out, const struct cw_bundle *b)
 		html_put_evidence(out, evidence);
 		fputs("</details>\n", out);
 	}
+	return 0;
 }
 
-static int put_stacks(FILE *out, const struct cw_bundle *b)
+static int put_stacks(FILE *out, const struct cw_incident_facts *incident,
+		      const struct cw_bundle *b, struct cw_arena *arena)
 {
 	bool has_witness = false;
 	const json_t *evidence;
@@ -290,33 +293,45 @@ static int put_stacks(FILE *out, const struct cw_bundle *b)
 	int r;
 
 	json_array_foreach (b->evidence, i, evidence)
-		has_witness |= !doc_is_culprit(b->incident, evidence);
+		has_witness |= !doc_is_culprit(incident, evidence);
 	if (!has_witness && !b->stacks)
 		return 0;
 	html_section(out, "stacks",
 		     b->stacks ? "Where all ranks were seen" : "Where the others were seen");
 	r = html_put_stack_tree(out, b->stacks);
-	put_witnesses(out, b);
+	if (put_witnesses(out, incident, b->evidence, arena) < 0)
+		r = -ENOMEM;
 	html_section_end(out);
 	return r;
 }
 
-static void put_alternatives(FILE *out, const json_t *incident)
+static void put_ruled_out(FILE *out, const struct cw_incident_facts *incident)
 {
-	const json_t *list = json_object_get(incident, "alternatives"), *alt;
-	char class[128];
-	size_t i;
+	if (!incident->n_ruled_out)
+		return;
+	html_section(out, "ruled-out", "Ruled out");
+	fputs("<ul>\n", out);
+	for (uint32_t i = 0; i < incident->n_ruled_out; i++)
+		html_put_item(out, incident->ruled_out[i].text);
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
 
-	if (!json_array_size(list))
+static void put_alternatives(FILE *out, const struct cw_incident_facts *incident)
+{
+	char class[128];
+
+	if (!incident->n_alternatives)
 		return;
 	html_section(out, "alternatives", "It could also be");
 	fputs("<ul>\n", out);
-	json_array_foreach (list, i, alt) {
-		fprintf(out, "<li>%.0f %% ",
-			json_number_value(json_object_get(alt, "probability")) * 100);
-		html_put(out, cw_doc_class(alt, class, sizeof(class)));
+	for (uint32_t i = 0; i < incident->n_alternatives; i++) {
+		const struct cw_incident_alternative *alt = &incident->alternatives[i];
+
+		fprintf(out, "<li>%.0f %% ", alt->probability * 100);
+		html_put(out, cw_doc_class(alt->verdict_class.text, NULL, class, sizeof(class)));
 		fputs(": ", out);
-		html_put(out, cw_json_str(alt, "reason", ""));
+		html_put(out, cw_fact_text(alt->reason.text));
 		fputs("</li>\n", out);
 	}
 	fputs("</ul>\n", out);
@@ -325,30 +340,30 @@ static void put_alternatives(FILE *out, const json_t *incident)
 
 /* ---- the end ---- */
 
-static void put_coverage(FILE *out, const json_t *incident, const char *no_pictures)
+static void put_coverage(FILE *out, const struct cw_incident_coverage *of, const char *no_pictures)
 {
-	const json_t *coverage = json_object_get(incident, "coverage");
-	const char *missing = cw_json_str(coverage, "missing", "");
-	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	static const struct cw_incident_coverage nothing;
+	const struct cw_incident_coverage *coverage = of ? of : &nothing;
 	char known[256];
 
 	html_section(out, "coverage", "What was seen, and what was not");
-	fprintf(out, "<div>%" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
-	if (expected)
-		fprintf(out, " of %" JSON_INTEGER_FORMAT, expected);
+	fprintf(out, "<div>%" PRIu32, cw_coverage_seen_now(coverage));
+	if (coverage->ranks_expected)
+		fprintf(out, " of %" PRIu32, coverage->ranks_expected);
 	fputs(" ranks", out);
 	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
 		fputs("; <span class=\"warn\">", out);
 		html_put(out, known);
 		fputs("</span>", out);
 	}
-	if (*missing) {
+	if (*cw_fact_text(coverage->missing)) {
 		fputs("; <div class=\"warn\">missing: ", out);
-		html_put_ranks(out, missing);
+		html_put_ranks(out, coverage->missing);
 		fputs("</div>", out);
 	}
 	fputs("</div>\n<ul>\n", out);
-	html_put_sentences(out, json_object_get(coverage, "notes"));
+	for (uint32_t i = 0; i < coverage->n_notes; i++)
+		html_put_item(out, coverage->notes[i]);
 	if (*no_pictures) {
 		fputs("<li>No pictures: ", out);
 		html_put(out, no_pictures);
@@ -358,47 +373,45 @@ static void put_coverage(FILE *out, const json_t *incident, const char *no_pictu
 	html_section_end(out);
 }
 
-static int64_t put_time(FILE *out, const char *label, const char *text, int64_t since)
+/* Writes a time, and its distance to the previous one. 0 = unknown. */
+static int64_t put_time(FILE *out, const char *label, int64_t at, int64_t since)
 {
-	int64_t at = *text ? cw_wall_parse(text) : -1;
 	char buf[64];
 
-	if (!*text)
+	if (!at)
 		return since;
-	fprintf(out, "<dt>%s</dt><dd>", label);
-	html_put(out, text);
-	if (at >= 0 && since >= 0 && at > since)
+	fprintf(out, "<dt>%s</dt><dd>%s", label, cw_wall_format(at, buf));
+	if (since && at > since)
 		fprintf(out, " <span class=\"dim\">(%s later)</span>",
 			cw_format_duration(at - since, buf, sizeof(buf)));
 	fputs("</dd>\n", out);
 	return at;
 }
 
-static void put_times(FILE *out, const json_t *incident)
+static void put_times(FILE *out, const struct cw_incident_facts *incident)
 {
-	const json_t *times = json_object_get(incident, "times");
+	static const struct cw_incident_times nothing;
+	const struct cw_incident_times *times = incident->times ? incident->times : &nothing;
 	int64_t last;
 
 	html_section(out, "times", "When");
 	fputs("<dl class=\"facts\">\n", out);
-	last = put_time(out, "last progress", cw_json_str(times, "last_progress", ""), -1);
-	last = put_time(out, "stalled", cw_json_str(times, "stall", ""), last);
-	last = put_time(out, "confirmed", cw_json_str(times, "confirmed", ""), last);
-	(void)put_time(out, "resolved", cw_json_str(times, "resolved", ""), last);
+	last = put_time(out, "last progress", times->last_progress_wall_ns, 0);
+	last = put_time(out, "stalled", times->stall_wall_ns, last);
+	last = put_time(out, "confirmed", times->confirmed_wall_ns, last);
+	(void)put_time(out, "resolved", times->resolved_wall_ns, last);
 	fputs("</dl>\n", out);
 	html_section_end(out);
 }
 
-static void put_bundle(FILE *out, const json_t *incident)
+static void put_bundle(FILE *out, const struct cw_incident_facts *incident)
 {
-	const char *path = cw_json_str(incident, "bundle", "");
-
-	if (!*path)
+	if (!*cw_fact_text(incident->bundle))
 		return;
 	fputs("<footer><p class=\"dim\">Bundle: ", out);
-	html_put(out, path);
+	html_put(out, incident->bundle);
 	fputs(" on ", out);
-	html_put(out, cw_json_str(incident, "leader", "?"));
+	html_put(out, incident->leader ? incident->leader : "?");
 	fputs(".</p></footer>\n", out);
 }
 
@@ -431,30 +444,30 @@ static int put_nonfinite_inputs(FILE *out, const struct cw_incident_facts *incid
 }
 
 /* Returns 0, -EIO, or -ENOMEM (then the page is incomplete). */
-static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incident_facts *facts,
-		    const struct drawing *d, const char *no_pictures)
+static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incident_facts *incident,
+		    struct cw_arena *arena, const struct drawing *d, const char *no_pictures)
 {
 	int r = 0, e;
 
-	put_head(out, b->incident);
-	put_headline(out, b->incident);
-	put_culprits(out, b);
-	put_advice(out, b->incident);
-	put_where(out, b->incident);
-	put_waits(out, b->incident, d);
+	put_head(out, incident->verdict_class.text, incident->detail.text, incident->job);
+	put_headline(out, incident);
+	put_culprits(out, incident, b->evidence);
+	put_advice(out, incident);
+	put_where(out, incident);
+	put_waits(out, incident, d);
 	put_timeline(out, d);
-	r |= put_stacks(out, b);
-	r |= put_nccl_errors(out, facts);
+	r |= put_stacks(out, incident, b, arena);
+	r |= put_nccl_errors(out, incident);
 	r |= put_torch_settings(out, b->evidence);
-	r |= put_nonfinite_inputs(out, facts);
+	r |= put_nonfinite_inputs(out, incident);
 	html_put_ops(out, b->ops);
-	html_put_list(out, "ruled-out", "Ruled out", json_object_get(b->incident, "ruled_out"));
-	put_alternatives(out, b->incident);
-	put_coverage(out, b->incident, no_pictures);
-	put_times(out, b->incident);
+	put_ruled_out(out, incident);
+	put_alternatives(out, incident);
+	put_coverage(out, incident->coverage, no_pictures);
+	put_times(out, incident);
 	if (b->postmortem)
 		html_put_postmortem(out, b->postmortem, false);
-	put_bundle(out, b->incident);
+	put_bundle(out, incident);
 	e = html_page_end(out);
 	return r < 0 ? r : e;
 }
@@ -465,14 +478,15 @@ static int render_postmortem(FILE *out, const json_t *postmortem, const json_t *
 	if (!json_is_string(json_object_get(postmortem, "class")) ||
 	    !json_is_string(json_object_get(postmortem, "summary")))
 		return -EBADMSG;
-	put_head(out, postmortem);
+	put_head(out, cw_json_str(postmortem, "class", ""), cw_json_str(postmortem, "detail", ""),
+		 cw_json_str(postmortem, "job", ""));
 	html_put_postmortem(out, postmortem, true);
 	html_put_ops(out, ops);
 	return html_page_end(out);
 }
 
 static int render_incident(FILE *out, const struct cw_bundle *b,
-			   const struct cw_incident_facts *facts)
+			   const struct cw_incident_facts *incident, struct cw_arena *arena)
 {
 	struct cw_err err = { "the bundle has no snapshot" };
 	struct cw_snapshot *snap = NULL;
@@ -483,12 +497,12 @@ static int render_incident(FILE *out, const struct cw_bundle *b,
 	if (b->snapshot && cw_snapshot_from_doc(b->snapshot, &snap, &err) == 0) {
 		if (snap->now_ns <= 0 || !snap->n_ranks)
 			(void)cw_err_set(&err, EBADMSG, "the snapshot shows nobody");
-		else if (drawing_init(b->incident, snap, &d) < 0)
+		else if (drawing_init(incident, snap, &d) < 0)
 			(void)cw_err_set(&err, ENOMEM, "out of memory");
 		else
 			has_drawing = true;
 	}
-	r = put_page(out, b, facts, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
+	r = put_page(out, b, incident, arena, has_drawing ? &d : NULL, has_drawing ? "" : err.text);
 	drawing_fini(&d);
 	(void)cw_snapshot_free(snap);
 	return r;
@@ -496,17 +510,18 @@ static int render_incident(FILE *out, const struct cw_bundle *b,
 
 int cw_render_html(FILE *out, const struct cw_bundle *b)
 {
-	struct cw_incident_facts facts;
+	struct cw_incident_facts incident;
 	struct cw_arena arena = { 0 };
 	int r;
 
 	if (!b->incident && b->postmortem)
 		return render_postmortem(out, b->postmortem, b->ops);
-	r = cw_incident_facts_read(b->incident, &arena, &facts, NULL, NULL);
-	if (r == 0 && (!facts.verdict_class.text || !facts.summary.text || !facts.culprits))
+	r = cw_incident_facts_read(b->incident, &arena, &incident, NULL, NULL);
+	if (r == 0 &&
+	    (!incident.verdict_class.text || !incident.summary.text || !incident.culprits))
 		r = -EBADMSG;
 	if (r == 0)
-		r = render_incident(out, b, &facts);
+		r = render_incident(out, b, &incident, &arena);
 	cw_arena_fini(&arena);
 	return r;
 }

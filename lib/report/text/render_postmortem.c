@@ -38,12 +38,13 @@ static void put_headline(const struct cw_text *t, const json_t *e)
 	cw_text_wrap(t, 8, 8, cw_json_str(e, "summary", ""));
 	fputc('\n', t->out);
 	fputs("  class           ", t->out);
-	put_plain(t, cw_doc_class(e, class, sizeof(class)));
+	put_plain(t, cw_doc_class(cw_json_str(e, "class", "?"), cw_json_str(e, "detail", ""), class,
+				  sizeof(class)));
 	fputs(", ", t->out);
 	put_plain(t, cw_json_str(e, "confidence", "?"));
 	fputc('\n', t->out);
 	put_row(t, "job", cw_doc_job(e, "?"));
-	if (*cw_doc_user(e, user, sizeof(user)))
+	if (*cw_doc_user(cw_json_int(e, "uid", -1), cw_json_str(e, "user", ""), user, sizeof(user)))
 		put_row(t, "user", user);
 	put_row(t, "post-mortem", cw_json_str(e, "id", "?"));
 	fputs("  Nobody was alerted of it before it ended.\n", t->out);

@@ -7,20 +7,20 @@
 #include "report/text/render_text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/clock.h"
 #include "common/parse.h"
+#include "model/verdict_types.h"
 #include "report/coverage.h"
 #include "report/doc/advice.h"
 #include "report/doc/doc_phrase.h"
-#include "report/doc/incident_doc.h"
 #include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/torch_settings.h"
 #include "report/frames.h"
-#include "report/json_util.h"
 #include "report/nonfinite_inputs.h"
 #include "report/text.h"
 #include "report/text/render_postmortem.h"
@@ -39,94 +39,89 @@ static void put_label(const struct cw_text *t, const char *label)
 	fprintf(t->out, "%*s", strlen(label) < 16 ? (int)(16 - strlen(label)) : 1, "");
 }
 
-static void put_headline(const struct cw_text *t, const json_t *incident)
+static void put_headline(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	bool resolved =
-		json_is_string(json_object_get(json_object_get(incident, "times"), "resolved"));
 	const char *flag = phrase_doc_flag(incident);
 	char text[SUMMARY_BYTES], user[CW_DOC_USER_BYTES];
 
-	cw_text_put(t, resolved ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
+	cw_text_put(t, phrase_doc_is_resolved(incident) ? CW_TEXT_GREEN : CW_TEXT_RED, flag);
 	fputs("  ", t->out);
 	cw_text_wrap(t, (int)strlen(flag) + 2, (int)strlen(flag) + 2,
 		     phrase_doc_summary(incident, text, sizeof(text)));
 	fputc('\n', t->out);
 	put_label(t, "class");
-	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_class(incident, text, sizeof(text)));
+	cw_text_put(t, CW_TEXT_PLAIN,
+		    cw_doc_class(incident->verdict_class.text, incident->detail.text, text,
+				 sizeof(text)));
 	fputs(", ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "confidence", ""));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_fact_text(incident->confidence.text));
 	fputc('\n', t->out);
 	put_label(t, "job");
-	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_job(incident, ""));
+	cw_text_put(t, CW_TEXT_PLAIN, phrase_job(incident->job, ""));
 	fputc('\n', t->out);
-	if (*cw_doc_user(incident, user, sizeof(user))) {
+	if (*cw_doc_user(incident->uid, incident->user, user, sizeof(user))) {
 		put_label(t, "user");
 		cw_text_put(t, CW_TEXT_PLAIN, user);
 		fputc('\n', t->out);
 	}
 	put_label(t, "incident");
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "id", ""));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_fact_text(incident->id));
 	fputc('\n', t->out);
 }
 
 /* Prints "rank 3 on node-a, pid 812", and the pod. Used for culprits and evidence alike. */
-static void put_process(const struct cw_text *t, enum cw_text_style style, const json_t *who)
+static void put_process(const struct cw_text *t, enum cw_text_style style,
+			const struct cw_incident_process *who)
 {
-	char text[64], where[CW_DOC_WHERE_BYTES], pod[CW_DOC_POD_BYTES];
+	char text[64], where[CW_DOC_WHERE_BYTES], place[CW_DOC_PLACE_BYTES];
 
-	cw_text_put(t, style, phrase_doc_rank(who, text, sizeof(text)));
+	cw_text_put(t, style, phrase_doc_rank(who->rank, text, sizeof(text)));
 	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_where(who, true, where, sizeof(where)));
-	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_pod(who, pod, sizeof(pod)));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_place(who, place, sizeof(place)));
 }
 
 /* Prints "ranks 8-15 on node-b" for n culprits that share host and reason. */
-static void put_processes(const struct cw_text *t, const json_t *culprits, size_t from, size_t n)
+static void put_processes(const struct cw_text *t, const struct cw_incident_facts *incident,
+			  size_t from, size_t n)
 {
-	const json_t *first = json_array_get(culprits, from);
+	struct cw_incident_process first = phrase_process_of(&incident->culprits[from]);
 	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {
-		put_process(t, CW_TEXT_RED, first);
+		put_process(t, CW_TEXT_RED, &first);
 		return;
 	}
-	cw_text_put(t, CW_TEXT_RED, phrase_doc_ranks(culprits, from, n, text, sizeof(text)));
-	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_where(first, false, where, sizeof(where)));
+	cw_text_put(t, CW_TEXT_RED, phrase_doc_ranks(incident, from, n, text, sizeof(text)));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_doc_where(&first, false, where, sizeof(where)));
 }
 
-static void put_culprits(const struct cw_text *t, const struct cw_bundle *b, bool all_frames)
+static void put_culprits(const struct cw_text *t, const struct cw_incident_facts *incident,
+			 const json_t *all_evidence, bool all_frames)
 {
-	const json_t *culprits = json_object_get(b->incident, "culprits");
-	size_t n = json_array_size(culprits), alike, shown = 0;
+	size_t n = incident->n_culprits, alike, shown = 0;
 
 	cw_text_title(t, n == 1 ? "Culprit" : n ? "Culprits" : "Culprit: none can be named");
 	for (size_t i = 0; i < n; i += alike) {
-		const json_t *culprit = json_array_get(culprits, i);
-		const json_t *evidence = cw_incident_doc_evidence_of(culprit, b->evidence);
+		const struct cw_incident_culprit *culprit = &incident->culprits[i];
+		const json_t *evidence = doc_evidence_of(culprit, all_evidence);
 
 		if (shown++ == MAX_CULPRITS) {
 			fprintf(t->out, "  … and %zu more\n", n - i);
 			break;
 		}
-		alike = doc_culprits_alike(culprits, i, b->evidence);
+		alike = doc_culprits_alike(incident, i, all_evidence);
 		fputs("  ", t->out);
-		put_processes(t, culprits, i, alike);
+		put_processes(t, incident, i, alike);
 		fputs("\n    ", t->out);
-		cw_text_wrap(t, 4, 4, cw_json_str(culprit, "reason", ""));
+		cw_text_wrap(t, 4, 4, cw_fact_text(culprit->reason.text));
 		if (evidence)
 			cw_render_evidence(t, evidence, all_frames);
 		else
-			fprintf(t->out, "    %s\n", phrase_doc_no_stacks(b->incident, b->evidence));
+			fprintf(t->out, "    %s\n", phrase_doc_no_stacks(incident, all_evidence));
 	}
 }
 
-static void put_op(const struct cw_text *t, const json_t *op)
-{
-	char text[256];
-
-	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_op(op, text, sizeof(text)));
-}
-
-static void put_issued(const struct cw_text *t, const json_t *op)
+static void put_issued(const struct cw_text *t, const struct cw_incident_call *op)
 {
 	char text[512];
 
@@ -136,38 +131,30 @@ static void put_issued(const struct cw_text *t, const json_t *op)
 	cw_text_wrap(t, 6, 8, text);
 }
 
-static void put_comm(const struct cw_text *t, const json_t *at)
+static void put_where(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	char text[256];
+	const struct cw_incident_where *where = incident->where;
+	char seq[96], text[256];
 
-	cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_comm(at, text, sizeof(text)));
-}
-
-static void put_where(const struct cw_text *t, const json_t *incident)
-{
-	const json_t *where = json_object_get(incident, "where");
-	const json_t *sides = json_object_get(where, "sides"), *side;
-	char seq[96];
-	size_t i;
-
-	if (!json_is_object(where))
+	if (!where)
 		return;
-	cw_text_title(t, strcmp(cw_json_str(incident, "class", ""), "mismatch") == 0
+	cw_text_title(t, incident->verdict_class.number == CW_CLASS_MISMATCH
 				 ? "First call that differs"
 				 : "Who waits for what");
 	fputs("  on ", t->out);
-	put_comm(t, where);
+	cw_text_put(t, CW_TEXT_PLAIN,
+		    phrase_doc_comm(where->comm, where->comm_name, text, sizeof(text)));
 	fputs(phrase_doc_seq(where, seq, sizeof(seq)), t->out);
-	fputs(*seq && json_array_size(sides) ? ":\n" : "\n", t->out);
-	json_array_foreach (sides, i, side) {
-		const json_t *op = json_object_get(side, "op");
-		const char *ranks = cw_json_str(side, "ranks", "?");
+	fputs(*seq && where->n_sides ? ":\n" : "\n", t->out);
+	for (uint32_t i = 0; i < where->n_sides; i++) {
+		const struct cw_incident_call *op = where->sides[i].op;
+		const char *ranks = where->sides[i].ranks ? where->sides[i].ranks : "?";
 
 		fputs(phrase_is_many(ranks) ? "    ranks " : "    rank ", t->out);
 		cw_text_put(t, CW_TEXT_BOLD, ranks);
-		if (json_is_object(op)) {
+		if (op) {
 			fputs(" entered ", t->out);
-			put_op(t, op);
+			cw_text_put(t, CW_TEXT_PLAIN, phrase_doc_op(op, text, sizeof(text)));
 		} else {
 			fprintf(t->out, " %s", phrase_doc_absence(incident));
 		}
@@ -176,18 +163,16 @@ static void put_where(const struct cw_text *t, const json_t *incident)
 	}
 }
 
-static void put_waits(const struct cw_text *t, const json_t *incident, const char *key,
-		      const char *title)
+static void put_waits(const struct cw_text *t, const struct cw_incident_facts *incident,
+		      const struct cw_incident_wait *waits, size_t n, const char *title)
 {
-	const json_t *waits = json_object_get(incident, key);
-	size_t i, n = json_array_size(waits);
 	char text[512];
 
 	/* A chain with one wait would only repeat the text above. */
 	if (n < 2)
 		return;
 	cw_text_title(t, title);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		size_t omitted = doc_waits_omitted(n, i);
 
 		if (omitted) {
@@ -196,34 +181,45 @@ static void put_waits(const struct cw_text *t, const json_t *incident, const cha
 			continue;
 		}
 		fputs("  ", t->out);
-		cw_text_wrap(
-			t, 2, 6,
-			phrase_doc_wait(incident, json_array_get(waits, i), text, sizeof(text)));
+		cw_text_wrap(t, 2, 6, phrase_doc_wait(incident, &waits[i], text, sizeof(text)));
 	}
 }
 
-/* Prints one line with the position of each waiting rank that we inspected. */
-static void put_witnesses(const struct cw_text *t, const struct cw_bundle *b)
+/*
+ * Prints one line with the position of each waiting rank that we inspected. Returns 0 or -ENOMEM.
+ */
+static int put_witnesses(const struct cw_text *t, const struct cw_incident_facts *incident,
+			 const json_t *all_evidence, struct cw_arena *arena)
 {
+	struct cw_incident_process who;
 	const json_t *evidence;
 	char where[512];
 	size_t i, n = 0;
 
-	json_array_foreach (b->evidence, i, evidence) {
-		if (doc_is_culprit(b->incident, evidence))
+	json_array_foreach (all_evidence, i, evidence) {
+		if (doc_is_culprit(incident, evidence))
 			continue;
 		if (!*cw_evidence_position(evidence, where, sizeof(where)))
 			continue;
 		if (n++ == MAX_WITNESSES)
-			return;
+			return 0;
+		if (cw_incident_facts_read_process(evidence, arena, &who) < 0)
+			return -ENOMEM;
 		if (n == 1)
 			cw_text_title(t, "Where waiting ranks were seen");
 		fputs("  ", t->out);
-		put_process(t, CW_TEXT_PLAIN, evidence);
+		put_process(t, CW_TEXT_PLAIN, &who);
 		fputs(": ", t->out);
 		cw_text_put(t, CW_TEXT_PLAIN, where);
 		fputc('\n', t->out);
 	}
+	return 0;
+}
+
+static void put_line(const struct cw_text *t, const char *sentence)
+{
+	fputs("  - ", t->out);
+	cw_text_wrap(t, 4, 4, sentence);
 }
 
 static void put_sentences(const struct cw_text *t, const json_t *list, const char *title)
@@ -234,11 +230,8 @@ static void put_sentences(const struct cw_text *t, const json_t *list, const cha
 	if (!json_array_size(list))
 		return;
 	cw_text_title(t, title);
-	json_array_foreach (list, i, sentence) {
-		fputs("  - ", t->out);
-		cw_text_wrap(t, 4, 4,
-			     json_string_value(sentence) ? json_string_value(sentence) : "?");
-	}
+	json_array_foreach (list, i, sentence)
+		put_line(t, json_string_value(sentence) ? json_string_value(sentence) : "?");
 }
 
 static void put_nccl_errors(const struct cw_text *t, const struct cw_incident_facts *incident)
@@ -271,62 +264,70 @@ static void put_nonfinite_inputs(const struct cw_text *t, const struct cw_incide
 	json_decref(sentences);
 }
 
-static void put_alternatives(const struct cw_text *t, const json_t *incident)
+static void put_ruled_out(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	const json_t *list = json_object_get(incident, "alternatives"), *alt;
-	char class[128];
-	size_t i;
+	if (incident->n_ruled_out)
+		cw_text_title(t, "Ruled out");
+	for (uint32_t i = 0; i < incident->n_ruled_out; i++)
+		put_line(t, incident->ruled_out[i].text);
+}
 
-	if (!json_array_size(list))
-		return;
-	cw_text_title(t, "It could also be");
-	json_array_foreach (list, i, alt) {
-		fprintf(t->out, "  - %.0f %% ",
-			json_number_value(json_object_get(alt, "probability")) * 100);
-		cw_text_put(t, CW_TEXT_PLAIN, cw_doc_class(alt, class, sizeof(class)));
+static void put_alternatives(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	char class[128];
+
+	if (incident->n_alternatives)
+		cw_text_title(t, "It could also be");
+	for (uint32_t i = 0; i < incident->n_alternatives; i++) {
+		const struct cw_incident_alternative *alt = &incident->alternatives[i];
+
+		fprintf(t->out, "  - %.0f %% ", alt->probability * 100);
+		cw_text_put(t, CW_TEXT_PLAIN,
+			    cw_doc_class(alt->verdict_class.text, NULL, class, sizeof(class)));
 		fputs(": ", t->out);
-		cw_text_wrap(t, 24, 4, cw_json_str(alt, "reason", ""));
+		cw_text_wrap(t, 24, 4, cw_fact_text(alt->reason.text));
 	}
 }
 
-static void put_coverage(const struct cw_text *t, const json_t *incident)
+static void put_coverage(const struct cw_text *t, const struct cw_incident_coverage *of)
 {
-	const json_t *coverage = json_object_get(incident, "coverage");
-	const char *missing = cw_json_str(coverage, "missing", "");
-	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	static const struct cw_incident_coverage nothing;
+	const struct cw_incident_coverage *coverage = of ? of : &nothing;
 	char known[256];
 
 	cw_text_title(t, "What was seen");
-	fprintf(t->out, "  %" JSON_INTEGER_FORMAT, cw_coverage_seen_now(coverage));
-	if (expected)
-		fprintf(t->out, " of %" JSON_INTEGER_FORMAT, expected);
+	fprintf(t->out, "  %" PRIu32, cw_coverage_seen_now(coverage));
+	if (coverage->ranks_expected)
+		fprintf(t->out, " of %" PRIu32, coverage->ranks_expected);
 	fputs(" ranks", t->out);
 	if (cw_coverage_last_known(coverage, known, sizeof(known))) {
 		fputs("; ", t->out);
 		cw_text_put(t, CW_TEXT_YELLOW, known);
 	}
-	if (*missing) {
+	if (*cw_fact_text(coverage->missing)) {
 		fputs("; missing: ", t->out);
-		cw_text_put(t, CW_TEXT_YELLOW, missing);
+		cw_text_put(t, CW_TEXT_YELLOW, coverage->missing);
 	}
 	fputc('\n', t->out);
-	put_sentences(t, json_object_get(coverage, "notes"), "What could not be seen");
+	if (coverage->n_notes)
+		cw_text_title(t, "What could not be seen");
+	for (uint32_t i = 0; i < coverage->n_notes; i++)
+		put_line(t, coverage->notes[i]);
 }
 
 /*
- * Prints one line with a time. since: the time of the previous line, wall ns; -1 = unknown. If it
- * is known, the line states the distance to it.
+ * Prints one line with a time. since: the time of the previous line, wall ns; 0 = unknown. If it is
+ * known, the line states the distance to it.
  */
-static int64_t put_time(const struct cw_text *t, const char *label, const char *text, int64_t since)
+static int64_t put_time(const struct cw_text *t, const char *label, int64_t at, int64_t since)
 {
-	int64_t at = *text ? cw_wall_parse(text) : -1;
 	char buf[64];
 
-	if (!*text)
+	if (!at)
 		return since;
 	put_label(t, label);
-	cw_text_put(t, CW_TEXT_PLAIN, text);
-	if (at >= 0 && since >= 0 && at > since)
+	cw_text_put(t, CW_TEXT_PLAIN, cw_wall_format(at, buf));
+	if (since && at > since)
 		fprintf(t->out, "  (%s later)", cw_format_duration(at - since, buf, sizeof(buf)));
 	fputc('\n', t->out);
 	return at;
@@ -336,14 +337,13 @@ static int64_t put_time(const struct cw_text *t, const char *label, const char *
  * Prints the local time if it differs from UTC. Documents use UTC, but an engineer on call reads
  * local time.
  */
-static void put_local(const struct cw_text *t, const char *text)
+static void put_local(const struct cw_text *t, int64_t at)
 {
-	int64_t at = *text ? cw_wall_parse(text) : -1;
 	time_t seconds = (time_t)(at / CW_NS_PER_S);
 	struct tm tm;
 	char local[64];
 
-	if (at < 0 || !localtime_r(&seconds, &tm) || tm.tm_gmtoff == 0 ||
+	if (!at || !localtime_r(&seconds, &tm) || tm.tm_gmtoff == 0 ||
 	    !strftime(local, sizeof(local), "%Y-%m-%d %H:%M:%S %Z", &tm))
 		return;
 	put_label(t, "local time");
@@ -351,46 +351,45 @@ static void put_local(const struct cw_text *t, const char *text)
 	fputs(" when it was confirmed\n", t->out);
 }
 
-static void put_timeout(const struct cw_text *t, const json_t *timeout)
+static void put_timeout(const struct cw_text *t, const struct cw_incident_timeout *timeout)
 {
-	double seconds = json_number_value(json_object_get(timeout, "seconds"));
-	const char *source = cw_json_str(timeout, "set_by", "");
 	char buf[64];
 
-	if (!(seconds > 0 && seconds < 1e9))
+	if (!timeout || !(timeout->seconds > 0 && timeout->seconds < 1e9))
 		return;
 	put_label(t, "time-out");
 	fprintf(t->out, "the job's own watchdog ends it after %s in one call",
-		cw_format_duration((int64_t)(seconds * CW_NS_PER_S), buf, sizeof(buf)));
-	if (json_is_true(json_object_get(timeout, "assumed"))) {
+		cw_format_duration((int64_t)(timeout->seconds * CW_NS_PER_S), buf, sizeof(buf)));
+	if (timeout->is_assumed) {
 		fputs(" (PyTorch's default, assumed)", t->out);
-	} else if (*source) {
+	} else if (*cw_fact_text(timeout->set_by)) {
 		fputs(" (", t->out);
-		cw_text_put(t, CW_TEXT_PLAIN, source);
+		cw_text_put(t, CW_TEXT_PLAIN, timeout->set_by);
 		fputc(')', t->out);
 	}
 	fputc('\n', t->out);
 }
 
-static void put_times(const struct cw_text *t, const json_t *incident)
+static void put_times(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	const json_t *times = json_object_get(incident, "times");
+	static const struct cw_incident_times nothing;
+	const struct cw_incident_times *times = incident->times ? incident->times : &nothing;
 	int64_t last;
 
 	cw_text_title(t, "When");
-	last = put_time(t, "last progress", cw_json_str(times, "last_progress", ""), -1);
-	last = put_time(t, "stalled", cw_json_str(times, "stall", ""), last);
-	last = put_time(t, "confirmed", cw_json_str(times, "confirmed", ""), last);
-	(void)put_time(t, "resolved", cw_json_str(times, "resolved", ""), last);
-	put_local(t, cw_json_str(times, "confirmed", ""));
+	last = put_time(t, "last progress", times->last_progress_wall_ns, 0);
+	last = put_time(t, "stalled", times->stall_wall_ns, last);
+	last = put_time(t, "confirmed", times->confirmed_wall_ns, last);
+	(void)put_time(t, "resolved", times->resolved_wall_ns, last);
+	put_local(t, times->confirmed_wall_ns);
 	if (phrase_doc_is_unseen(incident)) {
 		put_label(t, "ended");
 		fputs("when is not known: its leader changed or was restarted\n", t->out);
 	}
-	put_timeout(t, json_object_get(incident, "job_timeout"));
+	put_timeout(t, incident->job_timeout);
 }
 
-static void put_advice(const struct cw_text *t, const json_t *incident)
+static void put_advice(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
 	struct advice advice;
 
@@ -409,24 +408,55 @@ static void put_advice(const struct cw_text *t, const json_t *incident)
 	}
 }
 
-static void put_bundle(const struct cw_text *t, const json_t *incident)
+static void put_bundle(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	const char *path = cw_json_str(incident, "bundle", "");
-
-	if (!*path)
+	if (!*cw_fact_text(incident->bundle))
 		return;
 	cw_text_title(t, "Bundle");
 	fputs("  ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, path);
+	cw_text_put(t, CW_TEXT_PLAIN, incident->bundle);
 	fputs(" on ", t->out);
-	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(incident, "leader", "?"));
+	cw_text_put(t, CW_TEXT_PLAIN, incident->leader ? incident->leader : "?");
 	fputs("\n  collwatch report ", t->out);
-	cw_text_put_argument(t, path);
+	cw_text_put_argument(t, incident->bundle);
 	fputc('\n', t->out);
 }
 
-static int render(FILE *out, const struct cw_bundle *bundle, const struct cw_incident_facts *facts,
-		  const struct cw_render_opts *opts)
+/* Returns 0, -EIO, or -ENOMEM (then the report is incomplete). */
+static int finish(const struct cw_text *t)
+{
+	if (*t->is_short)
+		return -ENOMEM;
+	return fflush(t->out) != 0 || ferror(t->out) ? -EIO : 0;
+}
+
+static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
+			const struct cw_incident_facts *incident, struct cw_arena *arena,
+			bool all_frames)
+{
+	put_headline(t, incident);
+	put_culprits(t, incident, bundle->evidence, all_frames);
+	put_where(t, incident);
+	put_waits(t, incident, incident->chain, incident->n_chain, "Chain of waits");
+	put_waits(t, incident, incident->cycle, incident->n_cycle, "Cycle of waits");
+	if (put_witnesses(t, incident, bundle->evidence, arena) < 0)
+		return -ENOMEM;
+	cw_render_stack_tree(t, bundle->stacks, all_frames);
+	put_nccl_errors(t, incident);
+	put_torch_settings(t, bundle->evidence);
+	put_nonfinite_inputs(t, incident);
+	put_ruled_out(t, incident);
+	put_alternatives(t, incident);
+	put_coverage(t, incident->coverage);
+	put_times(t, incident);
+	if (bundle->postmortem)
+		cw_render_postmortem(t, bundle->postmortem, false);
+	put_advice(t, incident);
+	put_bundle(t, incident);
+	return finish(t);
+}
+
+int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
 {
 	bool is_short = false;
 	struct cw_text t = {
@@ -435,48 +465,20 @@ static int render(FILE *out, const struct cw_bundle *bundle, const struct cw_inc
 		.color = opts->color,
 		.width = opts->width > 0 ? opts->width : DEFAULT_WIDTH,
 	};
-	const json_t *incident = bundle->incident;
-
-	if (!incident) {
-		cw_render_postmortem(&t, bundle->postmortem, true);
-		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
-	}
-	put_headline(&t, incident);
-	put_culprits(&t, bundle, opts->all_frames);
-	put_where(&t, incident);
-	put_waits(&t, incident, "chain", "Chain of waits");
-	put_waits(&t, incident, "cycle", "Cycle of waits");
-	put_witnesses(&t, bundle);
-	cw_render_stack_tree(&t, bundle->stacks, opts->all_frames);
-	put_nccl_errors(&t, facts);
-	put_torch_settings(&t, bundle->evidence);
-	put_nonfinite_inputs(&t, facts);
-	put_sentences(&t, json_object_get(incident, "ruled_out"), "Ruled out");
-	put_alternatives(&t, incident);
-	put_coverage(&t, incident);
-	put_times(&t, incident);
-	if (bundle->postmortem)
-		cw_render_postmortem(&t, bundle->postmortem, false);
-	put_advice(&t, incident);
-	put_bundle(&t, incident);
-	if (is_short)
-		return -ENOMEM;
-	return fflush(out) != 0 || ferror(out) ? -EIO : 0;
-}
-
-int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_render_opts *opts)
-{
-	struct cw_incident_facts facts;
+	struct cw_incident_facts incident;
 	struct cw_arena arena = { 0 };
 	int r;
 
-	if (!bundle->incident && json_is_string(json_object_get(bundle->postmortem, "summary")))
-		return render(out, bundle, NULL, opts);
-	r = cw_incident_facts_read(bundle->incident, &arena, &facts, NULL, NULL);
-	if (r == 0 && (!facts.verdict_class.text || !facts.summary.text || !facts.culprits))
+	if (!bundle->incident && json_is_string(json_object_get(bundle->postmortem, "summary"))) {
+		cw_render_postmortem(&t, bundle->postmortem, true);
+		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+	}
+	r = cw_incident_facts_read(bundle->incident, &arena, &incident, NULL, NULL);
+	if (r == 0 &&
+	    (!incident.verdict_class.text || !incident.summary.text || !incident.culprits))
 		r = -EBADMSG;
 	if (r == 0)
-		r = render(out, bundle, &facts, opts);
+		r = put_incident(&t, bundle, &incident, &arena, opts->all_frames);
 	cw_arena_fini(&arena);
 	return r;
 }

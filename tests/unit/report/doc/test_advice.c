@@ -7,8 +7,20 @@
 
 #include "model/verdict_types.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 
 static struct advice advice;
+
+/* Asks for the advice of a document. */
+static void advise(const json_t *incident)
+{
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
+
+	cr_assert_eq(cw_incident_facts_read(incident, &arena, &facts, NULL, NULL), 0);
+	cw_advice(&facts, &advice);
+	cw_arena_fini(&arena);
+}
 
 static void ask(const char *verdict_class, const char *detail, const char *host)
 {
@@ -18,7 +30,7 @@ static void ask(const char *verdict_class, const char *detail, const char *host)
 			  "/var/lib/b", "culprits", "rank", 3, "host", host, "pid", 812);
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	json_decref(incident);
 }
 
@@ -78,7 +90,7 @@ Test(advice, follows_what_a_rank_sleeps_in)
 			cases[i].host_wait);
 
 		cr_assert_not_null(incident);
-		cw_advice(incident, &advice);
+		advise(incident);
 		json_decref(incident);
 		cr_expect(has_command(cases[i].has), "%s", cases[i].host_wait);
 		cr_expect_not(has_command(cases[i].has_not), "%s", cases[i].host_wait);
@@ -100,13 +112,13 @@ Test(advice, stacks_are_looked_at_where_there_are_some_and_else_taken)
 				     "detail", "outside_nccl", "bundle", "/var/lib/b", "culprits",
 				     "rank", 3, "sits_in", "read_sample (train.py:88)");
 
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(has_command("collwatch report --all-frames /var/lib/b"));
 	cr_assert(!has_command("collwatch stacks"));
 	cr_assert_eq(json_object_del(json_array_get(json_object_get(incident, "culprits"), 0),
 				     "sits_in"),
 		     0);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(!has_command("collwatch report"), "there is nothing to be seen");
 	cr_assert(has_command("collwatch stacks"));
 	json_decref(incident);
@@ -126,7 +138,7 @@ Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a
 	json_t *incident =
 		json_pack("{s:s,s:s,s:[]}", "class", "init_stuck", "job", "j", "culprits");
 
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(has_command("NCCL_SOCKET_IFNAME") && has_command("collwatch stacks j"));
 	json_decref(incident);
 	ask("init_stuck", "init", "node-a");
@@ -150,12 +162,12 @@ Test(advice, where_most_are_missing_the_few_that_wait_are_not_called_right)
 				     "culprits", "rank", 0, "rank", 2, "victims", "count", 1);
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(says("a barrier of gloo"));
 	cr_assert(!says("nothing is wrong with the ranks that wait"));
 
 	json_object_set_new(json_object_get(incident, "victims"), "count", json_integer(2));
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(!says("a barrier of gloo"));
 	json_decref(incident);
 }
@@ -169,14 +181,14 @@ Test(advice, calls_the_ranks_that_wait_right_only_where_the_cause_is_seen)
 			  "culprits", "rank", 3, "victims", "count", 7);
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(!says("nothing is wrong with the ranks that wait"));
 	cr_expect(says("restart the job from its last checkpoint"));
 	json_object_set_new(incident, "confidence", json_string("certain"));
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(!says("nothing is wrong with the ranks that wait"));
 	json_array_clear(json_object_get(incident, "blind_spots"));
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(says("nothing is wrong with the ranks that wait"));
 	json_decref(incident);
 }
@@ -200,10 +212,10 @@ Test(advice, calls_the_program_right_only_where_all_of_the_job_is_seen)
 				     "blind_spots", "rank", "culprits");
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(says("link errors") && !says("not the program"));
 	json_array_clear(json_object_get(incident, "blind_spots"));
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(says("not the program"));
 	json_decref(incident);
 }
@@ -214,7 +226,7 @@ Test(advice, a_recording_names_no_machine)
 				     "detail", "stopped", "leader", CW_LEADER_ANALYZE, "culprits",
 				     "rank", 3, "host", "records", "pid", 812);
 
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert(has_command("ssh <host> kill -CONT 812"));
 	json_decref(incident);
 }
@@ -241,7 +253,7 @@ static void ask_of_a_death(int signal, const char *by)
 			  "end_by", by);
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	json_decref(incident);
 }
 
@@ -270,7 +282,7 @@ Test(advice, a_document_without_anything_is_survived)
 {
 	json_t *incident = json_pack("{s:s}", "class", "device_stalled");
 
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_assert_gt(advice.n, 0);
 	cr_assert(has_command("ssh <host>"));
 	json_decref(incident);
@@ -282,11 +294,11 @@ Test(advice, names_the_setting_to_a_job_that_looks_like_a_server)
 				     "outside_nccl", "proposed_policy", "serving");
 
 	cr_assert_not_null(incident);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect_str_eq(advice.steps[0].command,
 			 "export COLLWATCH_POLICY=serving   # before the job is started again");
 	cr_assert_eq(json_object_del(incident, "proposed_policy"), 0);
-	cw_advice(incident, &advice);
+	advise(incident);
 	cr_expect(!has_command("COLLWATCH_POLICY"));
 	json_decref(incident);
 }

@@ -7,6 +7,7 @@
 
 #include "report/doc/advice.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 
 static struct advice advice;
 
@@ -122,6 +123,8 @@ static const struct line lines[] = {
 static bool is_advised(const char *id, const char *verdict_class, const char *detail,
 		       const char *more)
 {
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 	char text[1024];
 	json_t *incident;
 	bool is = false;
@@ -130,7 +133,9 @@ static bool is_advised(const char *id, const char *verdict_class, const char *de
 		       verdict_class, detail, more ? "," : "", more ? more : "");
 	incident = json_loads(text, 0, NULL);
 	cr_assert_not_null(incident, "%s", text);
-	cw_advice(incident, &advice);
+	cr_assert_eq(cw_incident_facts_read(incident, &arena, &facts, NULL, NULL), 0, "%s", text);
+	cw_advice(&facts, &advice);
+	cw_arena_fini(&arena);
 	json_decref(incident);
 	for (unsigned i = 0; i < advice.n; i++)
 		is = is || strcmp(advice.steps[i].id, id) == 0;

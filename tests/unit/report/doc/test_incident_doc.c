@@ -9,6 +9,7 @@
 
 #include "model/cause.h"
 #include "report/doc/doc_phrase.h"
+#include "report/doc/incident_facts.h"
 #include "tests/support/report/report_fixture.h"
 #include "tests/support/snapshot/said_text.h"
 
@@ -221,13 +222,25 @@ Test(incident_doc, proposes_the_policy_of_a_server_in_its_summary_too)
 	cw_snapshot_free(snap);
 }
 
+/* What reports show of the place of a culprit's process; static. */
+static const char *place_of(const json_t *culprit)
+{
+	static char text[CW_DOC_PLACE_BYTES];
+	struct cw_incident_process who;
+	struct cw_arena arena = { 0 };
+
+	cr_assert_eq(cw_incident_facts_read_process(culprit, &arena, &who), 0);
+	(void)cw_doc_place(&who, text, sizeof(text));
+	cw_arena_fini(&arena);
+	return text;
+}
+
 Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
 {
 	struct cw_snapshot *snap = fixture_snapshot();
 	struct cw_snap_rank *rank;
 	const json_t *culprit;
 	struct cw_verdict v;
-	char text[CW_DOC_POD_BYTES];
 	json_t *doc;
 
 	fixture_verdict(&v);
@@ -235,7 +248,7 @@ Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
 	culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 	cr_expect_null(json_object_get(culprit, "pod"));
 	cr_expect_null(json_object_get(culprit, "own_pid"));
-	cr_expect_str_eq(cw_doc_pod(culprit, text, sizeof(text)), "");
+	cr_expect_str_eq(place_of(culprit), "");
 	json_decref(doc);
 	rank = &snap->ranks[v.culprits[0].rank];
 	rank->pod = "train-3";
@@ -248,8 +261,7 @@ Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)
 	cr_expect_str_eq(text_at(culprit, "pod_namespace"), "ml");
 	cr_expect_str_eq(text_at(culprit, "container"), "trainer");
 	cr_expect_eq(json_integer_value(json_object_get(culprit, "own_pid")), 17);
-	cr_expect_str_eq(cw_doc_pod(culprit, text, sizeof(text)),
-			 ", pod ml/train-3, container trainer, pid 17 there");
+	cr_expect_str_eq(place_of(culprit), ", pod ml/train-3, container trainer, pid 17 there");
 	json_decref(doc);
 	cw_snapshot_free(snap);
 }
