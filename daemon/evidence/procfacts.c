@@ -24,6 +24,7 @@
 
 #define MAX_COMMAND_BYTES 256u
 #define MAX_CGROUP_BYTES 256u
+#define MAX_CPUS_BYTES 128u
 #define MAX_NAME_BYTES 64u
 #define MAX_ENVIRONMENT_BYTES (256u << 10)
 
@@ -202,6 +203,18 @@ static json_t *number_after(const char *text, const char *key)
 	return json_null();
 }
 
+/* Returns the text in the line that begins with `key`. JSON null = there is no such line. */
+static json_t *text_after(const char *text, const char *key)
+{
+	const char *line = strstr(text, key), *value;
+
+	if (!line || line == text || line[-1] != '\n')
+		return json_null();
+	value = line + strlen(key);
+	value += strspn(value, "\t ");
+	return cw_evidence_text(value, strcspn(value, "\n"), MAX_CPUS_BYTES);
+}
+
 /*
  * Returns the path of the process's cgroup: that of version 2 ("0::/…"), or else that of the first
  * line.
@@ -252,10 +265,10 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 	threads = threads_facts(s, &total);
 	why = s->view ? "not allowed to read all of /proc" : CW_PROCFS_NOT_VISIBLE;
 	return json_pack(
-		"{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
+		"{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
 		s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "", "state",
 		state_text(st->state), "command", command_line(s, st->name), "cpu_s",
-		cpu_seconds(st), "rss_kib", number_after(status, "VmRSS:"), "tracer",
+		cpu_seconds(st), "cpus", text_after(status, "Cpus_allowed_list:"), "rss_kib", number_after(status, "VmRSS:"), "tracer",
 		number_after(status, "TracerPid:"), "read_bytes", number_after(io, "read_bytes:"),
 		"write_bytes", number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),
 		"torch_settings", torch_settings(s), "thread_count", (int)total, "threads",

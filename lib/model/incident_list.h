@@ -75,11 +75,16 @@
 	X(TEXT, FULL, container, "container", OPTIONAL, CONTAINER, ", container %s", "its container there; by control group, the first 12 digits of its id") \
 	X(I32, NUMBER, own_pid, "own_pid", OPTIONAL, NONE, ", pid %s there", "its pid in its own pid namespace, by the kernel; absent if equal to `pid`")
 
+/* The facts of SEEN come from the process's evidence ("proc" of collwatch.evidence/1), by key. */
+#define CW_INCIDENT_SEEN_FACTS(X) \
+	X(TEXT, FULL, cpus, "cpus", OPTIONAL, WORDS, ", CPUs %s", "CPUs that its main thread may run on, if known in time: `0-3,8`")
+
 #define CW_INCIDENT_PROCESS_FACTS(X) \
 	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the user's number; -1 if unknown (then see `host` and `pid`)") \
 	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
 	CW_INCIDENT_PLACE_FACTS(X) \
-	CW_INCIDENT_POD_FACTS(X)
+	CW_INCIDENT_POD_FACTS(X) \
+	CW_INCIDENT_SEEN_FACTS(X)
 
 #define CW_INCIDENT_CULPRIT_FACTS(X) \
 	CW_INCIDENT_PROCESS_FACTS(X) \

@@ -74,7 +74,7 @@ EVIDENCE = {
     "rank": number, "taken?": TIME,
     "proc": (None, {
         "status": STATUS_OF_PART, "reason": str, "state?": (None, str), "command?": (None, str),
-        "cpu_s?": (None, int, float), "thread_count?": (None, number), "rss_kib?": (None, number),
+        "cpu_s?": (None, int, float), "cpus?": (None, text), "thread_count?": (None, number), "rss_kib?": (None, number),
         "tracer?": (None, number), "read_bytes?": (None, number), "write_bytes?": (None, number),
         "cgroup?": (None, str), "torch_settings?": (None, [str]),
         "threads?": [{"tid": number, "name": (None, str), "state": (None, str), "wchan": (None, str),

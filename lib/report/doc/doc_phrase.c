@@ -460,6 +460,7 @@ char *cw_doc_place(const struct cw_incident_process *who, char *buf, size_t len)
 		cw_text_append(buf, len, ", pod %s%s%s", ns, *ns ? "/" : "", who->pod);
 		CW_INCIDENT_POD_FACTS(SHOW_FACT)
 	}
+	CW_INCIDENT_SEEN_FACTS(SHOW_FACT)
 	return buf;
 }
 

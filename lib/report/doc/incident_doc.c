@@ -623,6 +623,22 @@ static int note_position(json_t *culprit, const json_t *seen)
 	return json_object_set_new(culprit, "sits_in", cw_json_text(where));
 }
 
+#define COPY_SEEN(form, type, name, key, ...)                                                      \
+	value = json_object_get(proc, key);                                                        \
+	if (value && !json_is_null(value))                                                         \
+		bad |= json_object_set(culprit, key, value);
+
+/* Adds the facts that the evidence states in the same words. */
+static int add_seen(json_t *culprit, const json_t *seen)
+{
+	const json_t *proc = json_object_get(seen, "proc");
+	json_t *value;
+	int bad = 0;
+
+	CW_INCIDENT_SEEN_FACTS(COPY_SEEN)
+	return bad;
+}
+
 int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 {
 	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
@@ -637,6 +653,7 @@ int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
 			continue;
 		if (*cw_evidence_kernel(seen, kernel, sizeof(kernel)))
 			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
+		bad |= add_seen(culprit, seen);
 		bad |= json_array_size(culprits) == 1 ? note_culprit(incident, culprit, seen)
 						      : note_position(culprit, seen);
 	}

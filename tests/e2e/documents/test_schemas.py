@@ -83,6 +83,22 @@ def posted(receiver, wanted):
     return next((doc for _, doc in receiver.posts if doc["schema"] == wanted), None)
 
 
+def cpus_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return next(line.split()[1] for line in f if line.startswith("Cpus_allowed_list:"))
+
+
+def the_cpus_of_culprits_are_told(daemon, receiver, incident):
+    """In the bundle, in the alert, and in both reports."""
+    wait_until(lambda: "cpus" in daemon.document(incident)["culprits"][0], "the evidence is there")
+    for doc in daemon.document(incident), posted(receiver, "collwatch.incident/1"):
+        for culprit in doc["culprits"]:
+            assert culprit["cpus"] == cpus_of(culprit["pid"]), culprit
+    cpus = daemon.document(incident)["culprits"][0]["cpus"]
+    for words in ("report", incident), ("report", incident, "--html"):
+        assert f", CPUs {cpus}" in daemon.ask(*words).stdout, words
+
+
 def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver):
     seen = Seen()
     receiver.listen()
@@ -95,6 +111,7 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             wait_until(lambda: posted(receiver, "collwatch.folded/1"), lambda: f"one alert of more: {daemon.log()}")
             incident = daemon.wait_for_incident("one")
             bundle = daemon.bundles()[incident["id"]]
+            the_cpus_of_culprits_are_told(daemon, receiver, incident["id"])
             for words in ("status",), ("status", "--ops"), ("report",), ("report", incident["id"]), ("stacks", "one"):
                 seen.hold(daemon.answer(*words))
             seen.hold(printed("doctor", "--config", daemon.conf, "--socket", daemon.path, "--control", daemon.control,

@@ -62,6 +62,19 @@ static uint64_t start_blocked_reader(void)
 	return st.start_ticks;
 }
 
+/* The line of CPUs in the kernel's text about a process; static. */
+static const char *text_of_status(pid_t pid)
+{
+	static char text[8192];
+	const char *line;
+
+	cr_assert_gt(cw_procfs_read(pid, "status", text, sizeof(text)), 0);
+	line = strstr(text, "\nCpus_allowed_list:");
+	cr_assert_not_null(line);
+	text[line + 1 - text + strcspn(line + 1, "\n")] = '\0';
+	return line;
+}
+
 Test(procfacts, tell_what_a_blocked_process_waits_in)
 {
 	uint64_t ticks = start_blocked_reader();
@@ -74,6 +87,7 @@ Test(procfacts, tell_what_a_blocked_process_waits_in)
 	cr_assert_str_eq(text_of(facts, "state"), "S");
 	cr_assert_eq(strncmp(text_of(facts, "command"), command, strlen(command)), 0, "%s", text);
 	cr_assert_gt(json_integer_value(json_object_get(facts, "rss_kib")), 0);
+	cr_assert_not_null(strstr(text_of_status(target), text_of(facts, "cpus")), "%s", text);
 	cr_assert_eq(json_integer_value(json_object_get(facts, "tracer")), 0);
 	cr_assert_eq(json_integer_value(json_object_get(facts, "thread_count")), 1);
 	cr_assert_eq(json_integer_value(json_object_get(thread, "tid")), target);

@@ -35,6 +35,19 @@ static json_t *incident(void)
 	return doc;
 }
 
+/* What reports show of the place of a culprit's process; static. */
+static const char *place_of(const json_t *culprit)
+{
+	static char text[CW_DOC_PLACE_BYTES];
+	struct cw_incident_process who;
+	struct cw_arena arena = { 0 };
+
+	cr_assert_eq(cw_incident_facts_read_process(culprit, &arena, &who), 0);
+	(void)cw_doc_place(&who, text, sizeof(text));
+	cw_arena_fini(&arena);
+	return text;
+}
+
 Test(incident_doc, names_ranks_as_people_do)
 {
 	json_t *doc = incident();
@@ -142,6 +155,21 @@ Test(incident_doc, says_that_a_culprit_is_stopped_once_and_whatever_it_sits_in)
 	json_decref(doc);
 }
 
+Test(incident_doc, a_culprit_has_the_cpus_that_its_evidence_states)
+{
+	json_t *doc = incident();
+	json_t *evidence = json_pack("[{s:s,s:i,s:{s:s}}]", "host", "node-a", "pid", 803, "proc",
+				     "cpus", "0-3,8");
+	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
+
+	cr_expect_str_eq(place_of(culprit), "");
+	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	cr_expect_str_eq(text_at(culprit, "cpus"), "0-3,8");
+	cr_expect_str_eq(place_of(culprit), ", CPUs 0-3,8");
+	json_decref(evidence);
+	json_decref(doc);
+}
+
 Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
 {
 	json_t *doc = incident();
@@ -220,19 +248,6 @@ Test(incident_doc, proposes_the_policy_of_a_server_in_its_summary_too)
 	cr_expect_not_null(strstr(text_at(doc, "summary"), " set COLLWATCH_POLICY=serving in "));
 	json_decref(doc);
 	cw_snapshot_free(snap);
-}
-
-/* What reports show of the place of a culprit's process; static. */
-static const char *place_of(const json_t *culprit)
-{
-	static char text[CW_DOC_PLACE_BYTES];
-	struct cw_incident_process who;
-	struct cw_arena arena = { 0 };
-
-	cr_assert_eq(cw_incident_facts_read_process(culprit, &arena, &who), 0);
-	(void)cw_doc_place(&who, text, sizeof(text));
-	cw_arena_fini(&arena);
-	return text;
 }
 
 Test(incident_doc, says_in_which_pod_a_culprit_is_where_that_is_known)

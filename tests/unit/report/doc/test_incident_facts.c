@@ -17,7 +17,7 @@ static const char whole[] =
 	"'class':'mismatch','detail':'unknown_call','confidence':'likely',"
 	"'blind_spots':['rank','progress'],'hang':'proven','severity':'page',"
 	"'culprits':[{'rank':3,'host':'node-a','pid':812,'pod':'p','pod_namespace':'n',"
-	"'container':'c','own_pid':17,'host_wait':'socket','end_by':'outside','term_signal':9,"
+	"'container':'c','own_pid':17,'cpus':'0-3','host_wait':'socket','end_by':'outside','term_signal':9,"
 	"'cause_kind':'killed','cause_by':'process',"
 	"'reason_said':[{'saying':'text','args':[{'text':'it waits'}]}],'reason':'it waits',"
 	"'kernel':'sleeps','stopped':true,'sits_in':'f (a.py:1)'}],"
