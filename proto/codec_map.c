@@ -143,6 +143,7 @@ MAP(peer_goodbye, C, collwatch__peer_goodbye__descriptor);
 #define FACT_OF_Op(name, limit) MESSAGE(name, &op_map)
 #define FACT_OF_Checkpoint(name, limit) LIST(name, limit, &checkpoint_map)
 #define FACT_OF_P2pPeer(name, limit) LIST(name, limit, &p2p_peer_map)
+#define FACT_OF_Connection(name, limit) LIST(name, limit, &connection_map)
 #define FACT_OF_Member(name, limit) LIST(name, limit, &member_map)
 /* clang-format on */
 
@@ -164,6 +165,13 @@ MAP(checkpoint, C, collwatch__checkpoint__descriptor);
 #define PB Collwatch__P2pPeer
 static const struct cw_field p2p_peer_fields[] = { CW_P2P_FACTS(FACT) };
 MAP(p2p_peer, C, collwatch__p2p_peer__descriptor);
+#undef C
+#undef PB
+
+#define C struct cw_msg_connection
+#define PB Collwatch__Connection
+static const struct cw_field connection_fields[] = { CW_CONNECTION_FACTS(FACT) };
+MAP(connection, C, collwatch__connection__descriptor);
 #undef C
 #undef PB
 

@@ -26,11 +26,12 @@
 /*
  * Limits of messages. The decoder refuses a message that exceeds a limit, and never truncates it.
  */
-#define CW_MSG_MAX_RANKS 4096u     /* per digest: processes of one job on one node */
-#define CW_MSG_MAX_MEMBERS 256u    /* per rank */
-#define CW_MSG_MAX_CHECKPOINTS 16u /* per member */
-#define CW_MSG_MAX_LAST_HASHES 8u  /* per member */
-#define CW_MSG_MAX_P2P 256u        /* per member */
+#define CW_MSG_MAX_RANKS 4096u       /* per digest: processes of one job on one node */
+#define CW_MSG_MAX_MEMBERS 256u      /* per rank */
+#define CW_MSG_MAX_CHECKPOINTS 16u   /* per member */
+#define CW_MSG_MAX_LAST_HASHES 8u    /* per member */
+#define CW_MSG_MAX_P2P 256u          /* per member */
+#define CW_MSG_MAX_CONNECTIONS 1024u /* per member: all slots of a record */
 #define CW_MSG_MAX_WINDOW_OPS 8192u
 #define CW_MSG_MAX_WINDOWS 4096u
 /* An op takes at most ~133 bytes, so this many ops fill four fifths of a frame. */
@@ -121,6 +122,11 @@ struct cw_msg_op {
 	CW_OP_FACTS(CW_SENT_FIELD)
 };
 
+struct cw_msg_connection {
+	CW_SAME_FACTS(connection_facts, CW_CONNECTION_FACTS);
+	CW_CONNECTION_FACTS(CW_SENT_FIELD)
+};
+
 /* One rank's view of one communicator. */
 struct cw_msg_member {
 	CW_SAME_FACTS(comm_facts, CW_COMM_FACTS);
@@ -135,6 +141,8 @@ struct cw_msg_member {
 	const struct cw_msg_op *last;    /* newest op entered; NULL = none */
 	struct cw_p2p_peer *p2p;
 	uint32_t n_p2p;
+	struct cw_msg_connection *connections;
+	uint32_t n_connections;
 };
 
 struct cw_msg_rank {

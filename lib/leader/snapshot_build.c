@@ -30,6 +30,8 @@ struct builder {
 	uint64_t places_max;
 	uint32_t over_limit; /* number of communicators over a limit */
 	uint32_t doubles;    /* number of members that claim a place that another member has */
+	uint32_t n_connections;
+	struct cw_snap_connection *connections; /* of one member; NULL = not allocated yet */
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -237,6 +239,38 @@ static int copy_ops(struct builder *b, uint32_t comm, struct cw_snap_member *to,
 	return r;
 }
 
+/*
+ * Converts the member's connections. *to borrows them until the next call. If the job has too many,
+ * the rank's counter of lost connections counts those that we omit.
+ */
+static int copy_connections(struct builder *b, struct cw_snap_member *member,
+			    const struct cw_msg_member *msg, int64_t at_ns)
+{
+	uint32_t n = msg->n_connections;
+
+	if (!n)
+		return 0;
+	if (n > CW_SNAP_MAX_CONNECTIONS || n > CW_BUILD_MAX_CONNECTIONS - b->n_connections) {
+		b->snap->ranks[member->rank].connections_lost += n;
+		return 0;
+	}
+	if (!b->connections)
+		b->connections = calloc(CW_SNAP_MAX_CONNECTIONS, sizeof(*b->connections));
+	if (!b->connections)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cw_msg_connection *from = &msg->connections[i];
+		struct cw_snap_connection *to = &b->connections[i];
+
+		to->connection_facts = from->connection_facts;
+		CW_CONNECTION_FACTS(CW_FROM_AGES)
+	}
+	b->n_connections += n;
+	member->connections = b->connections;
+	member->n_connections = n;
+	return 0;
+}
+
 static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
 		       const struct cw_msg_member *member, int64_t at_ns)
 {
@@ -244,6 +278,8 @@ static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *
 
 	copy_facts(to, member, at_ns);
 	r = copy_ops(b, comm, to, member, at_ns);
+	if (r >= 0)
+		r = copy_connections(b, to, member, at_ns);
 	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
 }
 
@@ -416,6 +452,30 @@ static int note_profiler(struct builder *b)
 	return cw_snapshot_add_note(b->snap, text);
 }
 
+/*
+ * Adds a note about connections that the snapshot lacks. Without them we may not see the one at
+ * fault.
+ */
+static int note_connections(struct builder *b)
+{
+	uint64_t n = 0;
+	unsigned n_ranks = 0;
+	char text[160];
+
+	for (uint32_t i = 0; i < b->snap->n_ranks; i++) {
+		n += b->snap->ranks[i].connections_lost;
+		n_ranks += b->snap->ranks[i].connections_lost > 0;
+	}
+	if (n == 0)
+		return 0;
+	(void)snprintf(text, sizeof(text),
+		       "%llu part%s of ops on network connections of %u rank%s %s not visible: all "
+		       "places for them were taken",
+		       (unsigned long long)n, n == 1 ? "" : "s", n_ranks, n_ranks == 1 ? "" : "s",
+		       n == 1 ? "is" : "are");
+	return cw_snapshot_add_note(b->snap, text);
+}
+
 static int add_notes(struct builder *b)
 {
 	char text[160];
@@ -435,6 +495,8 @@ static int add_notes(struct builder *b)
 		r = note_untracked(b);
 	if (r >= 0)
 		r = note_profiler(b);
+	if (r >= 0)
+		r = note_connections(b);
 	for (uint32_t i = 0; i < b->snap->n_nodes && r >= 0; i++) {
 		if (b->snap->nodes[i].state == CW_NODE_REPORTING)
 			continue;
@@ -504,6 +566,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->untracked = (uint32_t)cw_job_digests_untracked(in->digests);
 	snap->policy = policy_of_all(in);
 	r = fill(&b);
+	free(b.connections);
 	if (in->over_limit)
 		*in->over_limit += b.over_limit;
 	if (r < 0)

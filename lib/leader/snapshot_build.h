@@ -21,6 +21,8 @@
  */
 #define CW_BUILD_MAX_NRANKS 65536u
 #define CW_BUILD_MAX_PLACES (1u << 19)
+/* Connections per job. They take 24 MB. */
+#define CW_BUILD_MAX_CONNECTIONS (1u << 18)
 
 struct cw_build {
 	const struct cw_job_digests *digests;

@@ -78,6 +78,28 @@
 	X(SAME, uint64_t, send_hash, 4, fixed64, ID, 0, "", "0.1.0", "rolling hash over the bytes of the sends; 0 = they moved while it was read") \
 	X(SAME, uint64_t, recv_hash, 5, fixed64, ID, 0, "", "0.1.0", "likewise of the receives")
 
+/*
+ * A network connection of a member, with the op at its head. NCCL cuts the op's part on the
+ * connection into steps. Each step passes the four counts in their order.
+ */
+#define CW_CONNECTION_FACTS(X) \
+	X(SAME, uint32_t, peer, 1, uint32, U32, 0, "comm rank", "0.2.0", "the other end") \
+	X(SAME, uint32_t, channel, 2, uint32, U32, 0, "", "0.2.0", "NCCL's channel") \
+	X(SAME, uint32_t, flags, 3, uint32, U32, 0, "", "0.2.0", "CW_CONNECTION_*") \
+	X(SAME, uint64_t, seq, 4, uint64, U64, 0, "", "0.2.0", "coll_seq of the op, or p2p_seq of a send or receive; 0 = unknown") \
+	X(SAME, uint32_t, replay, 5, uint32, U32, 0, "", "0.2.0", "number of the graph's replay, from 1; 0 = none") \
+	X(SAME, uint32_t, open_ops, 6, uint32, U32, 0, "ops", "0.2.0", "that have not ended on the connection; 255 = 255 or more") \
+	X(SAME, uint32_t, steps, 7, uint32, U32, 0, "steps", "0.2.0", "of the op on this connection") \
+	X(SAME, uint32_t, posted, 8, uint32, U32, 0, "steps", "0.2.0", "given to the GPU to fill, or to the network to receive") \
+	X(SAME, uint32_t, ready, 9, uint32, U32, 0, "steps", "0.2.0", "filled by the GPU, or received from the network") \
+	X(SAME, uint32_t, handed, 10, uint32, U32, 0, "steps", "0.2.0", "handed to the network, or given to the GPU") \
+	X(SAME, uint32_t, done, 11, uint32, U32, 0, "steps", "0.2.0", "confirmed by the network, or consumed by the GPU") \
+	X(TIME, int64_t, moved, 12, sint64, I64, true, "ns", "0.2.0", "when a count last changed") \
+	X(TIME, int64_t, same_since, 13, sint64, I64, true, "ns", "0.2.0", "when its daemon first read the counts that it still reads") \
+	X(SPAN, int64_t, held_ns, 14, uint64, I64, 0, "ns", "0.2.0", "mean time that a step of the op waited between ready and done; 0 = unknown") \
+	X(SAME, uint64_t, bytes, 15, uint64, U64, 0, "bytes", "0.2.0", "of the steps handed or received so far; 0 = unknown") \
+	X(SAME, uint64_t, bytes_per_s, 16, uint64, U64, 0, "bytes/s", "0.2.0", "while its daemon read the op; 0 = unknown")
+
 #define CW_COMM_FACTS(X) \
 	X(KEPT, uint64_t, id, 0, none, ID, 0, "", "0.1.0", "comm_id of its members") \
 	X(SAME, uint64_t, parent_id, 3, fixed64, ID, 0, "", "0.1.0", "comm it was split from; 0 = none") \
@@ -123,7 +145,8 @@
 	X(PART, , last_hashes, 33, Checkpoint, none, CW_MSG_MAX_LAST_HASHES, "", "0.2.0", "the rolling hash after its last calls, oldest first, where eight calls take longer than a second") \
 	X(PART, , pending, 19, Op, none, 0, "", "0.1.0", "oldest op that has not completed, or, unknown, not returned") \
 	X(PART, , p2p, 28, P2pPeer, none, CW_MSG_MAX_P2P, "", "0.1.0", "sends and receives per peer") \
-	X(PART, , last, 30, Op, none, 0, "", "0.1.0", "newest op entered")
+	X(PART, , last, 30, Op, none, 0, "", "0.1.0", "newest op entered") \
+	X(PART, , connections, 35, Connection, none, CW_MSG_MAX_CONNECTIONS, "", "0.2.0", "its network connections with an open op, while its ops stand still")
 
 #define CW_RANK_FACTS(X) \
 	X(SAME, int32_t, rank, 1, sint32, I32, 0, "", "0.1.0", "label; -1 = unknown") \
@@ -161,6 +184,7 @@
 	X(SAME, int32_t, own_pid, 35, sint32, I32, 0, "", "0.2.0", "its pid as its own pid namespace has it; 0 = the same, or not known") \
 	X(SENT, uint64_t, started_age_ns, 36, uint64, none, 0, "ns", "0.2.0", "how long ago the process began; 0 = unknown") \
 	X(TEXT, const char *, job_timeout_source, 37, string, TEXT, 0, "", "0.2.0", "what says job_timeout_ns: an argument or a variable, for people") \
+	X(SAME, uint64_t, connections_lost, 50, uint64, U64, 0, "", "0.2.0", "parts of ops on connections that its record or its digest had no place for, or that were not readable") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm that host_call is about") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "its view of each communicator")
@@ -245,6 +269,10 @@ struct cw_rank_facts {
 
 struct cw_cause_facts {
 	CW_CAUSE_FACTS(CW_SAME_FIELD)
+};
+
+struct cw_connection_facts {
+	CW_CONNECTION_FACTS(CW_SAME_FIELD)
 };
 
 /*

@@ -102,3 +102,12 @@ enum { /* which counters of a member are known */
        CW_KNOWN_HASH = 1 << 4,
        CW_KNOWN_P2P = 1 << 5,
 };
+
+enum {                              /* flags of a connection */
+       CW_CONNECTION_SEND = 1 << 0, /* it sends; without this flag it receives */
+       CW_CONNECTION_P2P = 1 << 1,  /* it carries sends and receives instead of collectives */
+       /* On a sender `ready` is known; without this flag it is 0. */
+       CW_CONNECTION_DETAILED = 1 << 2,
+       /* A thread of another process on the node moves the data (NCCL's PXN). */
+       CW_CONNECTION_FOREIGN = 1 << 3,
+};

@@ -66,6 +66,15 @@ static void sanitise_ops(struct cw_op *ops, uint32_t n)
 	}
 }
 
+static void sanitise_connections(struct cw_snap_connection *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		v[i].moved_ns = cw_bounded_ns(v[i].moved_ns);
+		v[i].same_since_ns = cw_bounded_ns(v[i].same_since_ns);
+		v[i].held_ns = v[i].held_ns < 0 ? 0 : cw_bounded_ns(v[i].held_ns);
+	}
+}
+
 struct cw_snapshot *cw_snapshot_new(void)
 {
 	struct cw_snapshot *snap = calloc(1, sizeof(*snap));
@@ -465,7 +474,8 @@ static void *own(struct cw_arena *a, const void *part, size_t n, size_t size, bo
 static bool has_parts_in_bounds(const struct cw_snap_member *m)
 {
 	return m->n_window <= MAX_WINDOW_OPS && m->n_p2p <= MAX_P2P_PEERS &&
-	       m->n_last_hashes <= CW_SNAP_MAX_LAST_HASHES;
+	       m->n_last_hashes <= CW_SNAP_MAX_LAST_HASHES &&
+	       m->n_connections <= CW_SNAP_MAX_CONNECTIONS;
 }
 
 int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
@@ -481,12 +491,16 @@ int cw_snapshot_own_member(struct cw_snapshot *snap, struct cw_snap_member *to)
 		to->n_last_hashes = 0;
 	if (!to->p2p)
 		to->n_p2p = 0;
+	if (!to->connections)
+		to->n_connections = 0;
 	to->window = own(a, to->window, to->n_window, sizeof(*to->window), &ok);
 	to->p2p = own(a, to->p2p, to->n_p2p, sizeof(*to->p2p), &ok);
 	to->last_hashes = own(a, to->last_hashes, to->n_last_hashes, sizeof(*to->last_hashes), &ok);
+	to->connections = own(a, to->connections, to->n_connections, sizeof(*to->connections), &ok);
 	CW_MEMBER_FACTS(OWN)
 	if (!ok)
 		return -ENOMEM;
+	sanitise_connections(to->connections, to->n_connections);
 	sanitise_ops(to->pending, 1);
 	sanitise_ops(to->last, 1);
 	sanitise_ops(to->window, to->n_window);

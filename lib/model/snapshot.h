@@ -75,6 +75,13 @@ static inline bool cw_snap_rank_shares_process(const struct cw_snap_rank *a,
 #define CW_SNAP_CHECKPOINTS 8
 #define CW_SNAP_MAX_LAST_HASHES 8u
 
+#define CW_SNAP_MAX_CONNECTIONS 1024u /* per member: all slots of a record */
+
+struct cw_snap_connection {
+	CW_SAME_FACTS(connection_facts, CW_CONNECTION_FACTS);
+	CW_CONNECTION_FACTS(CW_KEPT_FIELD)
+};
+
 /* One rank's facts about one comm. The index in the comm's `members` is the comm rank. */
 struct cw_snap_member {
 	CW_SAME_FACTS(member_facts, CW_MEMBER_FACTS);
@@ -92,6 +99,8 @@ struct cw_snap_member {
 	uint32_t n_window;
 	uint32_t n_p2p;
 	struct cw_p2p_peer *p2p; /* owned */
+	uint32_t n_connections;
+	struct cw_snap_connection *connections; /* owned */
 };
 
 struct cw_snap_comm {

@@ -42,6 +42,9 @@ MEMBER = {
         ("hash", ID), ("last_error", str)) for name in names.split()},
     "last_hashes?": [{"coll_seq?": count, "hash?": ID}],
     "pending?": SNAPSHOT_OP, "last?": SNAPSHOT_OP, "window?": [SNAPSHOT_OP],
+    "connections?": [{name + "?": kind for names, kind in (
+        ("peer channel flags replay open_ops steps posted ready handed done moved_ns same_since_ns held_ns", number),
+        ("seq bytes bytes_per_s", count)) for name in names.split()}],
     "p2p?": [{"peer?": number, "sends?": count, "recvs?": count, "send_hash?": ID, "recv_hash?": ID}],
 }
 SNAPSHOT = {
@@ -56,7 +59,7 @@ SNAPSHOT = {
         ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns host_activity_ns nccl_version "
          "end_by end_sender nonfinite_input_ns host_wait job_timeout_ns net_retry_ns own_pid "
          "cause_kind cause_by cause_signal cause_pid cause_uid cause_op_kind cause_is_output", number),
-        ("start_ticks dropped cause_resident cause_group_bytes cause_group_limit cause_op_seq", count), ("env_hash host_call_comm_id", ID),
+        ("start_ticks dropped connections_lost cause_resident cause_group_bytes cause_group_limit cause_op_seq", count), ("env_hash host_call_comm_id", ID),
         ("host_activity_by command cause cause_command cause_group nonfinite_input pod pod_namespace container "
          "job_timeout_source", str))
         for name in names.split()},

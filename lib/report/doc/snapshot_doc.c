@@ -63,6 +63,10 @@ static const struct cw_field checkpoint_fields[] = { CW_CHECKPOINT_FACTS(FACT){ 
 static const struct cw_field p2p_fields[] = { CW_P2P_FACTS(FACT){ NULL } };
 #undef STRUCT
 
+#define STRUCT cw_snap_connection
+static const struct cw_field connection_fields[] = { CW_CONNECTION_FACTS(FACT){ NULL } };
+#undef STRUCT
+
 #define STRUCT cw_snap_member
 static const struct cw_field member_fields[] = { CW_MEMBER_FACTS(FACT){ NULL } };
 #undef STRUCT
@@ -129,6 +133,11 @@ json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_ran
 		bad |= json_object_set_new(
 			doc, "p2p",
 			cw_fields_write_array(p2p_fields, m->p2p, m->n_p2p, sizeof(*m->p2p)));
+	if (m->n_connections)
+		bad |= json_object_set_new(doc, "connections",
+					   cw_fields_write_array(connection_fields, m->connections,
+								 m->n_connections,
+								 sizeof(*m->connections)));
 	return cw_json_finish(doc, bad);
 }
 
@@ -253,7 +262,7 @@ static int read_checkpoints(const json_t *doc, struct cw_snap_member *m, struct 
 static int read_member(struct cw_snapshot *snap, uint32_t comm, const json_t *doc,
 		       struct cw_err *err)
 {
-	_cleanup_(freep) void *window = NULL, *p2p = NULL, *last_hashes = NULL;
+	_cleanup_(freep) void *window = NULL, *p2p = NULL, *last_hashes = NULL, *connections = NULL;
 	struct cw_snap_member m = { .rank = CW_SNAP_NONE };
 	struct cw_op pending = { 0 }, last = { 0 };
 	uint64_t comm_rank;
@@ -276,11 +285,16 @@ static int read_member(struct cw_snapshot *snap, uint32_t comm, const json_t *do
 	if (r == 0)
 		r = cw_fields_read_array(p2p_fields, doc, "p2p", sizeof(*m.p2p),
 					 CW_SNAP_MAX_MEMBERS, &p2p, &m.n_p2p, err);
+	if (r == 0)
+		r = cw_fields_read_array(connection_fields, doc, "connections",
+					 sizeof(*m.connections), CW_SNAP_MAX_CONNECTIONS,
+					 &connections, &m.n_connections, err);
 	if (r < 0)
 		return r;
 	m.window = window;
 	m.last_hashes = last_hashes;
 	m.p2p = p2p;
+	m.connections = connections;
 	if (m.rank >= snap->n_ranks)
 		return cw_err_set(err, EBADMSG, "member: rank index out of range");
 	if (!cw_json_read_u64(json_object_get(doc, "comm_rank"), &comm_rank) ||

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "model/facts.h"
 #include "proto/codec_map.h"
 #include "record/record_layout.h"
 #include "tests/support/messages/messages.h"
@@ -60,6 +61,28 @@ static struct cw_p2p_peer p2p[] = {
 	{ .peer = 5, .sends = 40, .recvs = 41, .send_hash = 0xfedcba9876543210, .recv_hash = 2 },
 };
 
+static struct cw_msg_connection connections[] = {
+	{
+		.peer = 5,
+		.channel = 1,
+		.flags = CW_CONNECTION_SEND | CW_CONNECTION_DETAILED,
+		.seq = 40213,
+		.replay = 2,
+		.open_ops = 3,
+		.steps = 260,
+		.posted = 24,
+		.ready = 20,
+		.handed = 18,
+		.done = 16,
+		.moved_age_ns = 60000000001,
+		.same_since_age_ns = 59000000001,
+		.held_ns = 1500000,
+		.bytes = 1048576,
+		.bytes_per_s = 250000000,
+	},
+	{ .peer = 2, .moved_age_ns = -1, .same_since_age_ns = INT64_MIN },
+};
+
 static struct cw_msg_member members[] = {
 	{
 		.comm_id = 0xc0117a7c00000001,
@@ -97,6 +120,8 @@ static struct cw_msg_member members[] = {
 		.op_index = 80003,
 		.p2p = p2p,
 		.n_p2p = 1,
+		.connections = connections,
+		.n_connections = 2,
 	},
 	{ .comm_id = 5, .name = "", .last_error = "" },
 };

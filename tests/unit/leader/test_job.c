@@ -535,6 +535,46 @@ Test(job, what_only_nccls_profiler_tells_is_said)
 	cw_job_digests_fini(&digests);
 }
 
+Test(job, connections_of_a_member_reach_the_snapshot_and_lost_ones_a_note)
+{
+	struct cw_msg_connection connections[] = {
+		{ .peer = 1,
+		  .channel = 2,
+		  .steps = 40,
+		  .done = 4,
+		  .moved_age_ns = 9 * CW_NS_PER_S,
+		  .same_since_age_ns = 8 * CW_NS_PER_S,
+		  .held_ns = 7 },
+		{ .peer = 2, .moved_age_ns = 1, .same_since_age_ns = 1, .held_ns = UINT64_MAX },
+	};
+	struct cw_msg_member m = member(7, 3, 0);
+	struct cw_msg_rank rank = rank_of(1, &m, 1);
+	struct cw_job_digests digests = { 0 };
+	const struct cw_snap_connection *c;
+	struct cw_snapshot *snap;
+	bool urgent;
+
+	m.connections = connections;
+	m.n_connections = 2;
+	rank.connections_lost = 3;
+	cr_assert_eq(put(&digests, "a", 1, &rank, 1, &urgent), 0);
+	snap = build(&digests, NULL);
+	cr_assert_eq(snap->comms[0].members[0].n_connections, 2);
+	c = snap->comms[0].members[0].connections;
+	cr_assert_eq(c[0].peer, 1);
+	cr_assert_eq(c[0].channel, 2);
+	cr_assert_eq(c[0].done, 4);
+	cr_assert_eq(c[0].moved_ns, NOW - 9 * CW_NS_PER_S);
+	cr_assert_eq(c[0].same_since_ns, NOW - 8 * CW_NS_PER_S);
+	cr_assert_eq(c[0].held_ns, 7);
+	cr_assert_eq(c[1].held_ns, 0, "an impossible time is unknown");
+	cr_assert_eq(snap->n_notes, 1);
+	cr_assert_str_eq(snap->notes[0], "3 parts of ops on network connections of 1 rank are not "
+					 "visible: all places for them were taken");
+	cw_snapshot_free(snap);
+	cw_job_digests_fini(&digests);
+}
+
 Test(job, many_communicators_cannot_together_be_huge_either)
 {
 	struct cw_msg_member many[64];

@@ -34,6 +34,7 @@ struct fact {
 static const struct fact op_facts[] = { CW_OP_FACTS(FACT){ NULL } };
 static const struct fact checkpoint_facts[] = { CW_CHECKPOINT_FACTS(FACT){ NULL } };
 static const struct fact p2p_facts[] = { CW_P2P_FACTS(FACT){ NULL } };
+static const struct fact connection_facts[] = { CW_CONNECTION_FACTS(FACT){ NULL } };
 static const struct fact comm_facts[] = { CW_COMM_FACTS(FACT){ NULL } };
 static const struct fact member_facts[] = { CW_MEMBER_FACTS(FACT){ NULL } };
 static const struct fact rank_facts[] = { CW_RANK_FACTS(FACT){ NULL } };
@@ -50,6 +51,7 @@ static const struct list {
 	{ "an op", "Op", op_facts },
 	{ "a checkpoint of the rolling hash", "Checkpoint", checkpoint_facts },
 	{ "the sends and receives with a peer", "P2pPeer", p2p_facts },
+	{ "a network connection of a member", "Connection", connection_facts },
 };
 
 static bool is_kind(const struct fact *f, const char *kind)

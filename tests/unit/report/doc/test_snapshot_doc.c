@@ -94,6 +94,7 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	struct cw_op ops[4], pending, last;
 	struct cw_p2p_peer p2p[3];
 	struct cw_checkpoint last_hashes[3];
+	struct cw_snap_connection connections[3];
 	struct cw_snap_member m;
 
 	fill(&m, sizeof(m));
@@ -105,6 +106,12 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	for (size_t i = 0; i < 3; i++)
 		fill(&p2p[i], sizeof(p2p[i]));
 	fill(last_hashes, sizeof(last_hashes));
+	for (size_t i = 0; i < 3; i++) {
+		fill(&connections[i], sizeof(connections[i]));
+		tame(&connections[i].moved_ns);
+		tame(&connections[i].same_since_ns);
+		tame(&connections[i].held_ns);
+	}
 	random_op(&pending);
 	random_op(&last);
 	m.rank = (uint32_t)(any64() % snap->n_ranks);
@@ -116,6 +123,8 @@ static void random_member(struct cw_snapshot *snap, uint32_t comm, uint32_t comm
 	m.last_hashes = m.n_last_hashes ? last_hashes : NULL;
 	m.n_p2p = (uint32_t)(any64() % 4);
 	m.p2p = m.n_p2p ? p2p : NULL;
+	m.n_connections = (uint32_t)(any64() % 4);
+	m.connections = m.n_connections ? connections : NULL;
 	m.last_error = any_text();
 	cr_assert_eq(cw_snapshot_set_member(snap, comm, comm_rank, &m), 0);
 }
