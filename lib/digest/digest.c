@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "digest/process_ranks.h"
+#include "model/facts.h"
 #include "model/snapshot.h"
 #include "proto/ages.h"
 #include "proto/frame.h"
@@ -35,9 +36,16 @@
 #define MEMBER_BYTES (640u + 2 * OP_BYTES)
 #define P2P_PEER_BYTES 48u
 #define CHECKPOINT_BYTES 24u
+#define CONNECTION_BYTES 130u
+/*
+ * Ops that we search for the op of a connection. NCCL queues a few ops on a connection, and the
+ * oldest of them is at its head.
+ */
+#define CONNECTION_OPS 256u
 
 struct maker {
 	struct cw_arena *arena;
+	const struct cw_digest_source *source;
 	size_t bytes, max_bytes; /* estimated size so far, and its limit */
 };
 
@@ -118,9 +126,113 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 	return out->p2p ? 0 : -ENOMEM;
 }
 
+/*
+ * Returns the number by which the other end knows the op: that of the collective, or that of the
+ * message. 0 = unknown.
+ */
+static uint64_t seq_of(const struct cw_record_connection *c, const struct cw_record_op *ops,
+		       size_t n)
+{
+	for (size_t i = n; i-- > 0 && c->op_index;)
+		if (c->pid ? (uint32_t)ops[i].op_index == c->op_index
+			   : ops[i].op_index == c->op_index)
+			return c->is_p2p ? ops[i].p2p_seq : ops[i].coll_seq;
+	return 0;
+}
+
+static struct cw_msg_connection make_connection(const struct cw_digest_rank *reader,
+						const struct cw_connection_sample *from,
+						const struct cw_record_op *ops, size_t n_ops)
+{
+	const struct cw_record_connection *c = &from->now;
+
+	return (struct cw_msg_connection){
+		.peer = (uint32_t)c->peer,
+		.channel = c->channel,
+		.flags = (c->is_send ? CW_CONNECTION_SEND : 0u) |
+			 (c->is_p2p ? CW_CONNECTION_P2P : 0u) |
+			 (c->is_detailed ? CW_CONNECTION_DETAILED : 0u) |
+			 (c->pid ? CW_CONNECTION_FOREIGN : 0u),
+		.seq = seq_of(c, ops, n_ops),
+		.replay = c->replay,
+		.open_ops = c->open_ops,
+		.steps = c->steps,
+		.posted = c->posted,
+		.ready = c->ready,
+		.handed = c->handed,
+		.done = c->done,
+		.moved_age_ns = cw_age_ns(reader->now_ns, c->newest_mono_ns),
+		.same_since_age_ns = cw_age_ns(reader->now_ns, from->same_since_ns),
+		.held_ns = cw_connection_sample_held_ns(from),
+		.bytes = c->bytes,
+		.bytes_per_s = cw_connection_sample_bytes_per_s(
+			from, reader->sampler->connections.taken_ns),
+	};
+}
+
+/*
+ * True if the connection that `reader` recorded belongs to this communicator of p. With PXN another
+ * process of the node than the op's moves the data.
+ */
+static bool is_connection_of(const struct cw_record_connection *c,
+			     const struct cw_digest_rank *reader, const struct cw_digest_rank *p,
+			     const struct cw_record_comm *comm)
+{
+	uint32_t own_pid = (uint32_t)(p->own_pid ? p->own_pid : p->pid);
+
+	return c->comm == (int)comm->index && (c->pid ? c->pid == own_pid : reader == p) &&
+	       (comm->entry.comm_rank < 0 || c->rank == comm->entry.comm_rank);
+}
+
+/* Lists the connections of the communicator. *lost counts those that have no room. */
+static int add_connections(struct maker *m, struct cw_msg_member *out,
+			   const struct cw_digest_rank *p, const struct cw_record_comm *comm,
+			   uint64_t *lost)
+{
+	struct cw_record_op *ops = NULL;
+	size_t n_ops = 0, max = 0;
+	uint64_t older;
+
+	for (uint32_t i = 0; i < m->source->n_ranks; i++) {
+		const struct cw_digest_rank *reader = &m->source->ranks[i];
+
+		for (size_t k = 0; k < reader->sampler->connections.n; k++)
+			max += is_connection_of(&reader->sampler->connections.v[k].now, reader, p,
+						comm);
+	}
+	if (!max)
+		return 0;
+	ops = cw_arena_new_array(m->arena, struct cw_record_op, CONNECTION_OPS);
+	out->connections =
+		cw_arena_new_array(m->arena, struct cw_msg_connection,
+				   max < CW_MSG_MAX_CONNECTIONS ? max : CW_MSG_MAX_CONNECTIONS);
+	if (!ops || !out->connections)
+		return -ENOMEM;
+	/* Without the ops, the number of each connection's op stays unknown. */
+	if (cw_record_window(p->record, comm, ops, CONNECTION_OPS, &n_ops, &older) < 0)
+		n_ops = 0;
+	for (uint32_t i = 0; i < m->source->n_ranks; i++) {
+		const struct cw_digest_rank *reader = &m->source->ranks[i];
+
+		for (size_t k = 0; k < reader->sampler->connections.n; k++) {
+			const struct cw_connection_sample *c = &reader->sampler->connections.v[k];
+
+			if (!is_connection_of(&c->now, reader, p, comm))
+				continue;
+			if (out->n_connections == CW_MSG_MAX_CONNECTIONS ||
+			    !takes(m, CONNECTION_BYTES))
+				++*lost;
+			else
+				out->connections[out->n_connections++] =
+					make_connection(reader, c, ops, n_ops);
+		}
+	}
+	return 0;
+}
+
 static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		       const struct cw_record_comm *comm, const struct cw_track *t,
-		       struct cw_msg_member *out)
+		       struct cw_msg_member *out, uint64_t *lost)
 {
 	const struct cw_rec_comm *e = &comm->entry;
 	int r;
@@ -154,7 +266,9 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 	r = add_checkpoints(m, out, p->record, comm);
 	if (r == 0)
 		r = add_last_hashes(m, out, p, t);
-	return r < 0 ? r : add_p2p(m, out, p->record, comm);
+	if (r == 0)
+		r = add_p2p(m, out, p->record, comm);
+	return r < 0 ? r : add_connections(m, out, p, comm, lost);
 }
 
 static int add_members(struct maker *m, const struct process_ranks *of, bool want_pending,
@@ -177,7 +291,8 @@ static int add_members(struct maker *m, const struct process_ranks *of, bool wan
 			rank->dropped++;
 			continue;
 		}
-		r = make_member(m, p, &comms[i], t, &rank->members[rank->n_members]);
+		r = make_member(m, p, &comms[i], t, &rank->members[rank->n_members],
+				&rank->connections_lost);
 		if (r < 0)
 			return r;
 		rank->n_members++;
@@ -344,6 +459,7 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
 		.dropped = cw_record_dropped(h),
+		.connections_lost = p->sampler->connections.lost,
 		.host_wait = p->host_wait,
 		.job_timeout_ns = (uint64_t)cw_record_job_timeout_ns(h),
 		.net_retry_ns = (uint64_t)cw_record_net_retry_ns(h),
@@ -467,6 +583,7 @@ static const char *policy_of(const struct cw_digest_source *source)
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
 	struct maker m = { .arena = &ret->arena,
+			   .source = source,
 			   .max_bytes = source->is_sent ? FRAME_BUDGET_BYTES : SIZE_MAX / 2 };
 	int r;
 

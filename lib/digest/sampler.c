@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "model/signature.h"
 
 void cw_sampler_init(struct cw_sampler *s)
@@ -20,6 +21,7 @@ void cw_sampler_init(struct cw_sampler *s)
 void cw_sampler_fini(struct cw_sampler *s)
 {
 	free(s->tracks);
+	cw_connection_samples_fini(&s->connections);
 	*s = (struct cw_sampler){ 0 };
 }
 
@@ -200,6 +202,26 @@ static void forget_unseen(struct cw_sampler *s)
 	s->n = n;
 }
 
+/*
+ * We read connections only if an op is pending and no counter of its communicator has moved for
+ * this long. A healthy communicator moves several times a second.
+ */
+#define STANDS_STILL_NS CW_NS_PER_S
+
+static int sample_connections(struct cw_sampler *s, const struct cw_record *record, int64_t now_ns)
+{
+	bool stands_still = false;
+
+	for (size_t i = 0; i < s->n; i++)
+		stands_still =
+			stands_still || (s->tracks[i].has_state && s->tracks[i].state.has_pending &&
+					 now_ns - s->tracks[i].progress_ns >= STANDS_STILL_NS);
+	if (stands_still)
+		return cw_connection_samples_take(&s->connections, record, now_ns);
+	cw_connection_samples_clear(&s->connections);
+	return 0;
+}
+
 int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t now_ns)
 {
 	const struct cw_record_comm *comms;
@@ -218,6 +240,8 @@ int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t no
 			r = err; /* go on, because the other tracks are still useful */
 	}
 	forget_unseen(s);
+	if (r == 0)
+		r = sample_connections(s, record, now_ns);
 	s->sampled_ns = now_ns;
 	s->is_ok = r == 0;
 	return r;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "digest/connection_samples.h"
 #include "record/record_reader.h"
 
 /*
@@ -64,6 +65,8 @@ struct cw_sampler {
 	int64_t sampled_ns; /* time of the last good sample; 0 = none */
 	int64_t host_ns;    /* time of the last call entered or returned; 0 = never */
 	bool is_ok;         /* true: the last attempt to sample was good */
+	/* Empty unless the ops of a communicator stand still. */
+	struct cw_connection_samples connections;
 };
 
 void cw_sampler_init(struct cw_sampler *s);
