@@ -321,21 +321,24 @@ static json_t *op_doc(const struct cw_record *rec, const struct cw_record_op *op
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
 	char stack[CW_RECORD_STACK_BYTES];
-	json_t *doc = json_object();
+	json_t *doc;
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
-	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
-	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(op->redop)));
-	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
-	bad |= json_object_set_new(doc, "root", json_integer(op->root));
-	bad |= json_object_set_new(doc, "peer", json_integer(op->peer));
-	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(op->coll_seq));
-	bad |= json_object_set_new(doc, "p2p_seq", cw_json_u64(op->p2p_seq));
-	bad |= json_object_set_new(doc, "op_index", cw_json_u64(op->op_index));
-	bad |= json_object_set_new(doc, "state", json_string(progress_name(op)));
-	bad |= json_object_set_new(doc, "result", json_integer(op->result));
-	bad |= json_object_set_new(doc, "entered", cw_json_wall(wall_of(h, op->enter_mono_ns)));
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "kind", json_string(cw_op_kind_name(op->kind)) },
+		{ "dtype", json_string(cw_dtype_name(op->dtype)) },
+		{ "redop", json_string(cw_redop_name(op->redop)) },
+		{ "count", cw_json_u64(op->count) },
+		{ "root", json_integer(op->root) },
+		{ "peer", json_integer(op->peer) },
+		{ "coll_seq", cw_json_u64(op->coll_seq) },
+		{ "p2p_seq", cw_json_u64(op->p2p_seq) },
+		{ "op_index", cw_json_u64(op->op_index) },
+		{ "state", json_string(progress_name(op)) },
+		{ "result", json_integer(op->result) },
+		{ "entered", cw_json_wall(wall_of(h, op->enter_mono_ns)) },
+		{ NULL },
+	});
 	if (op->stack && cw_record_stack(rec, op->stack, stack, sizeof(stack)) == 0)
 		bad |= json_object_set_new(doc, "stack", cw_json_lines(stack));
 	return cw_json_finish(doc, bad);
@@ -361,34 +364,31 @@ static json_t *comm_doc(struct cw_record *rec, const struct cw_record_comm *comm
 	const struct cw_rec_comm *e = &comm->entry;
 	struct cw_record_state state = { 0 };
 	char name[CW_NCCL_RESULT_NAME_MAX];
-	json_t *doc = json_object();
-	int bad = 0;
 
 	if (cw_record_state(rec, comm, &state) < 0)
 		state.completed_known = false;
-	bad |= json_object_set_new(doc, "id", cw_json_hex(e->comm_id));
-	bad |= json_object_set_new(doc, "name", cw_json_text(e->name));
-	bad |= json_object_set_new(doc, "state", json_string(state_name(e->state)));
-	bad |= json_object_set_new(doc, "comm_rank", json_integer(e->comm_rank));
-	bad |= json_object_set_new(doc, "nranks", json_integer(e->nranks));
-	bad |= json_object_set_new(doc, "entered", cw_json_u64(e->coll_entered));
-	bad |= json_object_set_new(doc, "returned", cw_json_u64(e->coll_returned));
-	bad |= json_object_set_new(doc, "completed",
-				   state.completed_known ? cw_json_u64(state.coll_completed)
-							 : json_null());
-	bad |= json_object_set_new(doc, "sends", cw_json_u64(e->p2p_total[0]));
-	bad |= json_object_set_new(doc, "recvs", cw_json_u64(e->p2p_total[1]));
-	bad |= json_object_set_new(
-		doc, "source",
-		json_string(e->flags & CW_REC_COMM_PROFILER ? "profiler" : "wrappers"));
-	bad |= json_object_set_new(doc, "async_error", json_integer(e->async_error));
-	bad |= json_object_set_new(doc, "async_error_name",
-				   e->async_error ? json_string(cw_nccl_result_name(
-							    e->async_error, name, sizeof(name)))
-						  : json_null());
-	bad |= json_object_set_new(doc, "last_error", cw_json_text(e->last_error));
-	bad |= json_object_set_new(doc, "ops", ops_doc(rec, comm, most));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "id", cw_json_hex(e->comm_id) },
+		{ "name", cw_json_text(e->name) },
+		{ "state", json_string(state_name(e->state)) },
+		{ "comm_rank", json_integer(e->comm_rank) },
+		{ "nranks", json_integer(e->nranks) },
+		{ "entered", cw_json_u64(e->coll_entered) },
+		{ "returned", cw_json_u64(e->coll_returned) },
+		{ "completed",
+		  state.completed_known ? cw_json_u64(state.coll_completed) : json_null() },
+		{ "sends", cw_json_u64(e->p2p_total[0]) },
+		{ "recvs", cw_json_u64(e->p2p_total[1]) },
+		{ "source",
+		  json_string(e->flags & CW_REC_COMM_PROFILER ? "profiler" : "wrappers") },
+		{ "async_error", json_integer(e->async_error) },
+		{ "async_error_name", e->async_error ? json_string(cw_nccl_result_name(
+							       e->async_error, name, sizeof(name)))
+						     : json_null() },
+		{ "last_error", cw_json_text(e->last_error) },
+		{ "ops", ops_doc(rec, comm, most) },
+		{ NULL },
+	});
 }
 
 static json_t *connection_doc(const struct cw_record *rec, const struct cw_record_connection *c)
@@ -396,30 +396,28 @@ static json_t *connection_doc(const struct cw_record *rec, const struct cw_recor
 	const struct cw_record_comm *comm = comm_of(rec, c);
 	int64_t newest_ns = wall_of(cw_record_header(rec), c->newest_mono_ns);
 	bool has_ready = !c->is_send || c->is_detailed;
-	json_t *doc = json_object();
-	int bad = 0;
 
-	bad |= json_object_set_new(doc, "comm",
-				   comm ? cw_json_hex(comm->entry.comm_id) : json_null());
-	bad |= json_object_set_new(doc, "pid", c->pid ? json_integer(c->pid) : json_null());
-	bad |= json_object_set_new(doc, "rank", json_integer(c->rank));
-	bad |= json_object_set_new(doc, "peer", json_integer(c->peer));
-	bad |= json_object_set_new(doc, "channel", json_integer(c->channel));
-	bad |= json_object_set_new(doc, "direction", json_string(c->is_send ? "send" : "receive"));
-	bad |= json_object_set_new(doc, "p2p", json_boolean(c->is_p2p));
-	bad |= json_object_set_new(doc, "op_index", cw_json_u64(c->op_index));
-	bad |= json_object_set_new(doc, "replay", json_integer(c->replay));
-	bad |= json_object_set_new(doc, "open_ops", json_integer(c->open_ops));
-	bad |= json_object_set_new(doc, "steps", json_integer(c->steps));
-	bad |= json_object_set_new(doc, "posted", json_integer(c->posted));
-	bad |= json_object_set_new(doc, c->is_send ? "ready" : "received",
-				   has_ready ? json_integer(c->ready) : json_null());
-	bad |= json_object_set_new(doc, c->is_send ? "handed" : "given", json_integer(c->handed));
-	bad |= json_object_set_new(doc, "done", json_integer(c->done));
-	bad |= json_object_set_new(doc, "bytes",
-				   c->is_detailed ? cw_json_u64(c->bytes) : json_null());
-	bad |= json_object_set_new(doc, "newest", cw_json_wall(newest_ns));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "comm", comm ? cw_json_hex(comm->entry.comm_id) : json_null() },
+		{ "pid", c->pid ? json_integer(c->pid) : json_null() },
+		{ "rank", json_integer(c->rank) },
+		{ "peer", json_integer(c->peer) },
+		{ "channel", json_integer(c->channel) },
+		{ "direction", json_string(c->is_send ? "send" : "receive") },
+		{ "p2p", json_boolean(c->is_p2p) },
+		{ "op_index", cw_json_u64(c->op_index) },
+		{ "replay", json_integer(c->replay) },
+		{ "open_ops", json_integer(c->open_ops) },
+		{ "steps", json_integer(c->steps) },
+		{ "posted", json_integer(c->posted) },
+		{ c->is_send ? "ready" : "received",
+		  has_ready ? json_integer(c->ready) : json_null() },
+		{ c->is_send ? "handed" : "given", json_integer(c->handed) },
+		{ "done", json_integer(c->done) },
+		{ "bytes", c->is_detailed ? cw_json_u64(c->bytes) : json_null() },
+		{ "newest", cw_json_wall(newest_ns) },
+		{ NULL },
+	});
 }
 
 /* Adds the connections to the document, and the number of those that the record lacks. */
@@ -432,18 +430,21 @@ static int add_connections(json_t *doc, const struct cw_record *rec)
 	read_connections(rec, &found);
 	for (size_t i = 0; i < found.n; i++)
 		bad |= json_array_append_new(list, connection_doc(rec, &found.all[i]));
-	bad |= json_object_set_new(doc, "connections", list);
-	bad |= json_object_set_new(doc, "connections_lost", cw_json_u64(found.omitted.lost));
-	bad |= json_object_set_new(doc, "connections_torn", json_integer(found.omitted.torn));
-	bad |= json_object_set_new(doc, "connections_impossible",
-				   json_integer(found.omitted.impossible));
+	bad |= cw_json_add(
+		doc, (struct cw_json_member[]){
+			     { "connections", list },
+			     { "connections_lost", cw_json_u64(found.omitted.lost) },
+			     { "connections_torn", json_integer(found.omitted.torn) },
+			     { "connections_impossible", json_integer(found.omitted.impossible) },
+			     { NULL },
+		     });
 	return bad;
 }
 
 static json_t *record_doc(struct cw_record *rec, uint64_t most)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
-	json_t *doc = json_object(), *list = json_array();
+	json_t *doc, *list = json_array();
 	const struct cw_record_comm *comms;
 	int bad = 0;
 	size_t n;
@@ -451,17 +452,20 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 	comms = cw_record_comms(rec, &n);
 	for (size_t i = 0; i < n; i++)
 		bad |= json_array_append_new(list, comm_doc(rec, &comms[i], most));
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.record/1"));
-	bad |= json_object_set_new(doc, "job", cw_json_text(h->job_label));
-	bad |= json_object_set_new(doc, "rank", json_integer(h->rank_label));
-	bad |= json_object_set_new(doc, "world_size", json_integer(h->world_size_label));
-	bad |= json_object_set_new(doc, "pid", json_integer(h->pid));
-	bad |= json_object_set_new(doc, "nccl_version", json_integer(h->nccl_version));
-	bad |= json_object_set_new(doc, "recording", json_boolean(h->state == 1));
-	bad |= json_object_set_new(doc, "calls", cw_json_u64(h->ring_ticket));
-	bad |= json_object_set_new(doc, "progress_untracked", cw_json_u64(h->progress_untracked));
-	bad |= json_object_set_new(doc, "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)));
-	bad |= json_object_set_new(doc, "comms", list);
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string("collwatch.record/1") },
+		{ "job", cw_json_text(h->job_label) },
+		{ "rank", json_integer(h->rank_label) },
+		{ "world_size", json_integer(h->world_size_label) },
+		{ "pid", json_integer(h->pid) },
+		{ "nccl_version", json_integer(h->nccl_version) },
+		{ "recording", json_boolean(h->state == 1) },
+		{ "calls", cw_json_u64(h->ring_ticket) },
+		{ "progress_untracked", cw_json_u64(h->progress_untracked) },
+		{ "beat", cw_json_wall(wall_of(h, (int64_t)h->beat_ns)) },
+		{ "comms", list },
+		{ NULL },
+	});
 	bad |= add_connections(doc, rec);
 	return cw_json_finish(doc, bad);
 }

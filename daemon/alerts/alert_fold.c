@@ -182,18 +182,16 @@ static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 /* Returns the entry that the folded document has for one incident. */
 static json_t *brief(const char *id, const json_t *doc)
 {
-	json_t *item = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(item, "id", json_string(id));
-	bad |= json_object_set_new(item, "job", cw_json_text(cw_json_str(doc, "job", "")));
-	bad |= json_object_set_new(item, "class", cw_json_text(cw_json_str(doc, "class", "")));
-	bad |= json_object_set_new(item, "confidence",
-				   cw_json_text(cw_json_str(doc, "confidence", "")));
-	bad |= json_object_set_new(item, "summary", cw_json_text(cw_json_str(doc, "summary", "")));
-	bad |= json_object_set_new(item, "command", cw_json_text(cw_json_str(doc, "command", "")));
-	bad |= json_object_set_new(item, "leader", cw_json_text(cw_json_str(doc, "leader", "")));
-	return cw_json_finish(item, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "id", json_string(id) },
+		{ "job", cw_json_text(cw_json_str(doc, "job", "")) },
+		{ "class", cw_json_text(cw_json_str(doc, "class", "")) },
+		{ "confidence", cw_json_text(cw_json_str(doc, "confidence", "")) },
+		{ "summary", cw_json_text(cw_json_str(doc, "summary", "")) },
+		{ "command", cw_json_text(cw_json_str(doc, "command", "")) },
+		{ "leader", cw_json_text(cw_json_str(doc, "leader", "")) },
+		{ NULL },
+	});
 }
 
 static enum cw_fold_answer collect(struct cw_alert_fold *f, struct user *u, const char *id,
@@ -319,23 +317,23 @@ static json_t *fold_doc(const struct cw_alert_fold *f, const struct user *u, int
 {
 	struct job_count jobs[MAX_JOBS];
 	char sentence[SENTENCE_BYTES];
-	json_t *doc = json_object();
 	json_int_t others;
 	unsigned n_jobs = count_jobs(u, jobs, &others);
-	int bad = 0;
 
 	make_sentence(f, u, jobs, n_jobs, sentence, sizeof(sentence));
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.folded/1"));
-	bad |= json_object_set_new(doc, "id", json_string(u->ids[0]));
-	bad |= json_object_set_new(doc, "uid", json_integer(u->uid));
-	bad |= json_object_set_new(doc, "count", json_integer((json_int_t)u->n));
-	bad |= json_object_set_new(doc, "since", cw_json_wall(wall_ns - (now_ns - u->since_ns)));
-	bad |= json_object_set_new(doc, "jobs", jobs_doc(jobs, n_jobs, others));
-	bad |= json_object_set_new(doc, "incidents", listed(u));
-	bad |= json_object_set(doc, "leader", json_object_get(u->items[0], "leader"));
-	bad |= json_object_set_new(doc, "summary", cw_json_text(sentence));
-	bad |= json_object_set_new(doc, "command", json_string("collwatch report"));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string("collwatch.folded/1") },
+		{ "id", json_string(u->ids[0]) },
+		{ "uid", json_integer(u->uid) },
+		{ "count", json_integer((json_int_t)u->n) },
+		{ "since", cw_json_wall(wall_ns - (now_ns - u->since_ns)) },
+		{ "jobs", jobs_doc(jobs, n_jobs, others) },
+		{ "incidents", listed(u) },
+		{ "leader", json_incref(json_object_get(u->items[0], "leader")) },
+		{ "summary", cw_json_text(sentence) },
+		{ "command", json_string("collwatch report") },
+		{ NULL },
+	});
 }
 
 static bool is_due(const struct cw_alert_fold *f, const struct user *u, int64_t now_ns)

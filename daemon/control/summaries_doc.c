@@ -125,9 +125,12 @@ static void on_job(const struct cw_job_id *job, void *user)
 	if (!cw_caller_may_see(s->caller, job->uid) || !cw_job_env_is_named(job->label, s->name))
 		return;
 	doc = json_object();
-	bad |= json_object_set_new(doc, "node", cw_json_text(s->node_name));
-	bad |= json_object_set_new(doc, "job", cw_json_text(job->label));
-	bad |= json_object_set_new(doc, "uid", json_integer((json_int_t)job->uid));
+	bad |= cw_json_add(doc, (struct cw_json_member[]){
+					{ "node", cw_json_text(s->node_name) },
+					{ "job", cw_json_text(job->label) },
+					{ "uid", json_integer((json_int_t)job->uid) },
+					{ NULL },
+				});
 	s->bad |= json_array_append_new(s->list, cw_json_finish(doc, bad));
 }
 

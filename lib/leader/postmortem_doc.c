@@ -131,31 +131,40 @@ static json_t *end_doc(const struct cw_postmortem_facts *facts, uint32_t index)
 	};
 	const struct cw_postmortem_death *death = &facts->deaths[index];
 	const struct cw_snap_rank *r = rank_of(facts, index);
-	json_t *doc = json_object();
+	json_t *doc;
 	char how[96];
 	int bad = 0;
 
 	cw_postmortem_format_end(death, how, sizeof(how));
-	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
-	bad |= json_object_set_new(doc, "host", cw_json_text(node_of(facts, index)));
-	bad |= json_object_set_new(doc, "pid", json_integer(r->pid));
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "rank", json_integer(r->rank) },
+		{ "host", cw_json_text(node_of(facts, index)) },
+		{ "pid", json_integer(r->pid) },
+		{ NULL },
+	});
 	bad |= cw_process_doc_add_pod(doc, r);
-	bad |= json_object_set_new(doc, "how", json_string(how));
-	bad |= json_object_set_new(doc, "kind", json_string(kinds[cw_postmortem_kind(death)]));
-	bad |= json_object_set_new(doc, "cause",
-				   cw_json_text(r->cause && *r->cause ? r->cause : NULL));
+	bad |= cw_json_add(
+		doc, (struct cw_json_member[]){
+			     { "how", json_string(how) },
+			     { "kind", json_string(kinds[cw_postmortem_kind(death)]) },
+			     { "cause", cw_json_text(r->cause && *r->cause ? r->cause : NULL) },
+			     { NULL },
+		     });
 	bad |= cw_process_doc_add_cause(doc, r);
-	bad |= json_object_set_new(doc, "first", json_boolean(facts->is_first[index]));
-	bad |= json_object_set_new(doc, "ended", wall(facts, death->ended_ns));
-	bad |= json_object_set_new(doc, "ended_ns",
-				   wall_ns(facts, death->ended_ns)
-					   ? json_integer(wall_ns(facts, death->ended_ns))
-					   : json_null());
-	bad |= json_object_set_new(doc, "after_s",
-				   death->ended_ns && facts->first->n_failed
-					   ? json_real(seconds(death->ended_ns - first_ns(facts)))
-					   : json_null());
-	bad |= json_object_set_new(doc, "unsure_s", json_real(seconds(death->unsure_ns)));
+	bad |= cw_json_add(
+		doc,
+		(struct cw_json_member[]){
+			{ "first", json_boolean(facts->is_first[index]) },
+			{ "ended", wall(facts, death->ended_ns) },
+			{ "ended_ns", wall_ns(facts, death->ended_ns)
+					      ? json_integer(wall_ns(facts, death->ended_ns))
+					      : json_null() },
+			{ "after_s", death->ended_ns && facts->first->n_failed
+					     ? json_real(seconds(death->ended_ns - first_ns(facts)))
+					     : json_null() },
+			{ "unsure_s", json_real(seconds(death->unsure_ns)) },
+			{ NULL },
+		});
 	return cw_json_finish(doc, bad);
 }
 
@@ -190,16 +199,16 @@ static json_t *group_doc(const struct cw_postmortem_facts *facts, uint32_t i, ui
 {
 	_cleanup_(free_picked) struct picked p = pick(facts, ended_alike, &facts->deaths[i]);
 	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
-	json_t *doc = json_object();
 	char how[96];
-	int bad = 0;
 
-	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	bad |= json_object_set_new(doc, "ranks", json_string(set));
-	bad |= json_object_set_new(doc, "count", json_integer(p.n));
-	bad |= json_object_set_new(doc, "how", json_string(how));
 	*ret_n = p.n;
-	return cw_json_finish(doc, bad);
+	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
+	return cw_json_object((struct cw_json_member[]){
+		{ "ranks", json_string(set) },
+		{ "count", json_integer(p.n) },
+		{ "how", json_string(how) },
+		{ NULL },
+	});
 }
 
 /* True if no head of the earlier groups ended in the same way as rank i. */
@@ -242,22 +251,18 @@ static json_t *first_doc(const struct cw_postmortem_facts *facts)
 {
 	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
 	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
-	json_t *doc;
-	int bad = 0;
 
 	if (!has_first(facts))
 		return json_null();
-	doc = json_object();
-	bad |= json_object_set_new(doc, "ranks", json_string(set));
-	bad |= json_object_set_new(doc, "count", json_integer(p.n));
-	bad |= json_object_set_new(doc, "by",
-				   json_string(cw_postmortem_reason_name(facts->first->reason)));
-	bad |= json_object_set_new(doc, "together", json_integer(facts->first->n_together));
-	bad |= json_object_set_new(doc, "margin_s",
-				   facts->first->margin_ns
-					   ? json_real(seconds(facts->first->margin_ns))
-					   : json_null());
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "ranks", json_string(set) },
+		{ "count", json_integer(p.n) },
+		{ "by", json_string(cw_postmortem_reason_name(facts->first->reason)) },
+		{ "together", json_integer(facts->first->n_together) },
+		{ "margin_s", facts->first->margin_ns ? json_real(seconds(facts->first->margin_ns))
+						      : json_null() },
+		{ NULL },
+	});
 }
 
 /* ---- the last wait ---- */
@@ -266,27 +271,26 @@ static json_t *wait_doc(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_postmortem_memory *m = facts->input->memory;
 	const struct cw_postmortem_wait *w = m ? &m->before : NULL;
-	json_t *doc, *ranks;
+	json_t *ranks;
 	int64_t until;
 	int bad = 0;
 
 	if (!w || !w->since_ns)
 		return json_null();
 	until = facts->first->n_failed ? first_ns(facts) : facts->input->snap->now_ns;
-	doc = json_object();
 	ranks = json_array();
 	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
 		bad |= json_array_append_new(ranks, json_integer(w->culprits[i]));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(w->verdict_class)));
-	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(w->detail)));
-	bad |= json_object_set_new(doc, "confidence",
-				   json_string(cw_confidence_name(w->confidence)));
-	bad |= json_object_set_new(doc, "ranks", ranks);
-	bad |= json_object_set_new(doc, "count", json_integer(w->n_culprits));
-	bad |= json_object_set_new(
-		doc, "for_s", json_real(until > w->since_ns ? seconds(until - w->since_ns) : 0));
-	bad |= json_object_set_new(doc, "summary", cw_json_text(w->summary));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "class", json_string(cw_class_name(w->verdict_class)) },
+		{ "detail", json_string(cw_detail_name(w->detail)) },
+		{ "confidence", json_string(cw_confidence_name(w->confidence)) },
+		{ "ranks", cw_json_finish(ranks, bad) },
+		{ "count", json_integer(w->n_culprits) },
+		{ "for_s", json_real(until > w->since_ns ? seconds(until - w->since_ns) : 0) },
+		{ "summary", cw_json_text(w->summary) },
+		{ NULL },
+	});
 }
 
 /* ---- calls ---- */
@@ -294,19 +298,17 @@ static json_t *wait_doc(const struct cw_postmortem_facts *facts)
 static json_t *op_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
 		      const struct cw_op *op)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "comm", cw_json_hex(comm->id));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
-	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(op->kind)));
-	bad |= json_object_set_new(doc, "coll_seq", cw_json_u64(op->coll_seq));
-	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
-	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
-	bad |= json_object_set_new(doc, "done",
-				   json_boolean(op->progress == CW_PROGRESS_COMPLETED));
-	bad |= json_object_set_new(doc, "entered", wall(facts, op->enter_ns));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "comm", cw_json_hex(comm->id) },
+		{ "comm_name", cw_json_text(comm->name ? comm->name : "") },
+		{ "kind", json_string(cw_op_kind_name(op->kind)) },
+		{ "coll_seq", cw_json_u64(op->coll_seq) },
+		{ "dtype", json_string(cw_dtype_name(op->dtype)) },
+		{ "count", cw_json_u64(op->count) },
+		{ "done", json_boolean(op->progress == CW_PROGRESS_COMPLETED) },
+		{ "entered", wall(facts, op->enter_ns) },
+		{ NULL },
+	});
 }
 
 static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
@@ -396,19 +398,20 @@ static json_t *calls_doc(const struct cw_postmortem_facts *facts, const struct c
 	uint32_t from = m->n_window > CW_POSTMORTEM_DOC_MAX_OPS
 				? m->n_window - CW_POSTMORTEM_DOC_MAX_OPS
 				: 0;
-	json_t *calls = json_array(), *doc = json_object();
+	json_t *calls = json_array();
 	int bad = 0;
 
 	for (uint32_t i = from; m->window && i < m->n_window; i++)
 		bad |= json_array_append_new(calls, op_doc(facts, comm, &m->window[i]));
 	if (!m->window && m->last)
 		bad |= json_array_append_new(calls, op_doc(facts, comm, m->last));
-	bad |= json_object_set_new(doc, "rank",
-				   json_integer(facts->input->snap->ranks[m->rank].rank));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(comm->name ? comm->name : ""));
-	bad |= json_object_set_new(doc, "entered", cw_json_u64(m->coll_entered));
-	bad |= json_object_set_new(doc, "calls", calls);
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "rank", json_integer(facts->input->snap->ranks[m->rank].rank) },
+		{ "comm_name", cw_json_text(comm->name ? comm->name : "") },
+		{ "entered", cw_json_u64(m->coll_entered) },
+		{ "calls", cw_json_finish(calls, bad) },
+		{ NULL },
+	});
 }
 
 static json_t *last_doc(const struct cw_postmortem_facts *facts)
@@ -746,13 +749,12 @@ static json_t *culprits_doc(const struct cw_postmortem_facts *facts)
 
 static json_t *times_doc(const struct cw_postmortem_facts *facts)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "first", wall(facts, first_ns(facts)));
-	bad |= json_object_set_new(doc, "last", wall(facts, last_ns(facts)));
-	bad |= json_object_set_new(doc, "confirmed", wall(facts, facts->input->snap->now_ns));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "first", wall(facts, first_ns(facts)) },
+		{ "last", wall(facts, last_ns(facts)) },
+		{ "confirmed", wall(facts, facts->input->snap->now_ns) },
+		{ NULL },
+	});
 }
 
 static json_t *coverage_doc(const struct cw_postmortem_facts *facts)
@@ -763,58 +765,41 @@ static json_t *coverage_doc(const struct cw_postmortem_facts *facts)
 			 (json_int_t)n_dead(facts));
 }
 
-static int add_calls(const struct cw_postmortem_facts *facts, json_t *doc, json_t *wrong)
-{
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "waited_for", wait_doc(facts));
-	bad |= json_object_set_new(doc, "open", all_open_doc(facts));
-	bad |= json_object_set_new(doc, "last_calls", last_doc(facts));
-	bad |= json_object_set(doc, "wrong_data", wrong);
-	return bad;
-}
-
-static int add_ends(const struct cw_postmortem_facts *facts, json_t *doc)
-{
-	uint32_t omitted = 0, apart = 0;
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "first", first_doc(facts));
-	bad |= json_object_set_new(doc, "ends", ends_doc(facts, &omitted));
-	bad |= json_object_set_new(doc, "ends_omitted", json_integer(omitted));
-	bad |= json_object_set_new(doc, "ended", groups_doc(facts, &apart));
-	bad |= json_object_set_new(doc, "ended_otherwise", json_integer(apart));
-	return bad;
-}
-
 json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_postmortem_input *input = facts->input;
-	json_t *doc = json_object(), *wrong = wrong_data_doc(facts);
+	uint32_t omitted = 0, apart = 0;
+	json_t *wrong = wrong_data_doc(facts), *ends = ends_doc(facts, &omitted);
+	json_t *ended = groups_doc(facts, &apart);
 	char summary[1024], command[64 + CW_INCIDENT_ID_MAX];
-	int bad = wrong ? 0 : -1;
 
 	summarize(facts, wrong, summary, sizeof(summary));
 	(void)snprintf(command, sizeof(command), "collwatch report %s", facts->id);
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.postmortem/1"));
-	bad |= json_object_set_new(doc, "id", json_string(facts->id));
-	bad |= json_object_set_new(doc, "incident", *input->incident ? json_true() : json_false());
-	bad |= json_object_set_new(doc, "job",
-				   cw_json_text(input->snap->job ? input->snap->job : ""));
-	bad |= json_object_set_new(doc, "uid", json_integer(input->uid));
-	bad |= json_object_set_new(doc, "class", json_string(cw_class_name(class_of(facts))));
-	bad |= json_object_set_new(doc, "detail", json_string(cw_detail_name(detail_of(facts))));
-	bad |= json_object_set_new(doc, "confidence",
-				   json_string(cw_confidence_name(confidence_of(facts))));
-	bad |= json_object_set_new(doc, "culprits", culprits_doc(facts));
-	bad |= json_object_set_new(doc, "summary", cw_json_text(summary));
-	bad |= add_ends(facts, doc);
-	bad |= add_calls(facts, doc, wrong);
-	bad |= json_object_set_new(doc, "notes", notes_doc(facts));
-	bad |= json_object_set_new(doc, "coverage", coverage_doc(facts));
-	bad |= json_object_set_new(doc, "times", times_doc(facts));
-	bad |= json_object_set_new(doc, "leader", cw_json_text(input->self));
-	bad |= json_object_set_new(doc, "command", json_string(command));
-	json_decref(wrong);
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string("collwatch.postmortem/1") },
+		{ "id", json_string(facts->id) },
+		{ "incident", *input->incident ? json_true() : json_false() },
+		{ "job", cw_json_text(input->snap->job ? input->snap->job : "") },
+		{ "uid", json_integer(input->uid) },
+		{ "class", json_string(cw_class_name(class_of(facts))) },
+		{ "detail", json_string(cw_detail_name(detail_of(facts))) },
+		{ "confidence", json_string(cw_confidence_name(confidence_of(facts))) },
+		{ "culprits", culprits_doc(facts) },
+		{ "summary", cw_json_text(summary) },
+		{ "first", first_doc(facts) },
+		{ "ends", ends },
+		{ "ends_omitted", json_integer(omitted) },
+		{ "ended", ended },
+		{ "ended_otherwise", json_integer(apart) },
+		{ "waited_for", wait_doc(facts) },
+		{ "open", all_open_doc(facts) },
+		{ "last_calls", last_doc(facts) },
+		{ "wrong_data", wrong },
+		{ "notes", notes_doc(facts) },
+		{ "coverage", coverage_doc(facts) },
+		{ "times", times_doc(facts) },
+		{ "leader", cw_json_text(input->self) },
+		{ "command", json_string(command) },
+		{ NULL },
+	});
 }

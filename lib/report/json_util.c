@@ -18,6 +18,22 @@ json_t *cw_json_finish(json_t *value, int bad)
 	return NULL;
 }
 
+int cw_json_add(json_t *object, const struct cw_json_member *members)
+{
+	int bad = 0;
+
+	for (; members->key; members++)
+		bad |= json_object_set_new(object, members->key, members->value);
+	return bad;
+}
+
+json_t *cw_json_object(const struct cw_json_member *members)
+{
+	json_t *object = json_object();
+
+	return cw_json_finish(object, cw_json_add(object, members));
+}
+
 json_t *cw_json_text(const char *text)
 {
 	_cleanup_(freep) char *ascii = NULL;

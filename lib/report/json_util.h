@@ -18,6 +18,21 @@
  */
 json_t *cw_json_finish(json_t *value, int bad);
 
+/* A member of an object. The value is a new reference; NULL = out of memory. */
+struct cw_json_member {
+	const char *key;
+	json_t *value;
+};
+
+/*
+ * Makes an object of members. The list ends with a NULL key. Takes all values, and returns NULL if
+ * one of them is NULL.
+ */
+json_t *cw_json_object(const struct cw_json_member *members);
+
+/* Adds members to an object like cw_json_object(). Returns 0 or -1. */
+int cw_json_add(json_t *object, const struct cw_json_member *members);
+
 /* Makes a string. Bytes that are not UTF-8 become '?'. A NULL text becomes null. */
 json_t *cw_json_text(const char *text);
 

@@ -51,17 +51,23 @@ static json_t *ranks_doc(const struct cw_arg *arg)
 
 static json_t *process_doc(const struct cw_arg *arg)
 {
-	json_t *doc = json_object();
+	json_t *doc;
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "rank", json_integer(arg->process.label));
-	bad |= json_object_set_new(doc, "host", cw_json_text(arg->process.host));
-	bad |= json_object_set_new(doc, "pid", json_integer(arg->process.pid));
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "rank", json_integer(arg->process.label) },
+		{ "host", cw_json_text(arg->process.host) },
+		{ "pid", json_integer(arg->process.pid) },
+		{ NULL },
+	});
 	if (*arg->process.pod) {
-		bad |= json_object_set_new(doc, "pod", cw_json_text(arg->process.pod));
-		bad |= json_object_set_new(doc, "pod_namespace",
-					   cw_json_text(arg->process.pod_namespace));
-		bad |= json_object_set_new(doc, "own_pid", json_integer(arg->process.own_pid));
+		bad |= cw_json_add(
+			doc, (struct cw_json_member[]){
+				     { "pod", cw_json_text(arg->process.pod) },
+				     { "pod_namespace", cw_json_text(arg->process.pod_namespace) },
+				     { "own_pid", json_integer(arg->process.own_pid) },
+				     { NULL },
+			     });
 	}
 	return cw_json_finish(doc, bad);
 }
@@ -83,18 +89,16 @@ static json_t *call_doc(const struct cw_arg *arg)
 
 static json_t *op_doc(const struct cw_op *op)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "op", json_string(cw_op_kind_name(op->kind)));
-	bad |= json_object_set_new(
-		doc, "seq", cw_json_u64(cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq));
-	bad |= json_object_set_new(doc, "count", cw_json_u64(op->count));
-	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(op->dtype)));
-	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(op->redop)));
-	bad |= json_object_set_new(doc, "root", json_integer(op->root));
-	bad |= json_object_set_new(doc, "peer", json_integer(op->peer));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "op", json_string(cw_op_kind_name(op->kind)) },
+		{ "seq", cw_json_u64(cw_op_is_p2p(op->kind) ? op->p2p_seq : op->coll_seq) },
+		{ "count", cw_json_u64(op->count) },
+		{ "dtype", json_string(cw_dtype_name(op->dtype)) },
+		{ "redop", json_string(cw_redop_name(op->redop)) },
+		{ "root", json_integer(op->root) },
+		{ "peer", json_integer(op->peer) },
+		{ NULL },
+	});
 }
 
 static json_t *duration_doc(const struct cw_arg *arg)

@@ -18,21 +18,27 @@ static const char *host_of(const struct cw_snapshot *snap, uint32_t rank)
 static json_t *entry_doc(const struct cw_snapshot *snap, const struct cw_slow *s)
 {
 	const struct cw_snap_comm *c = &snap->comms[s->comm];
-	json_t *doc = json_object();
+	json_t *doc;
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "rank", json_integer(snap->ranks[s->rank].rank));
-	bad |= json_object_set_new(doc, "host", cw_json_text(host_of(snap, s->rank)));
-	bad |= json_object_set_new(doc, "pid", json_integer(snap->ranks[s->rank].pid));
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "rank", json_integer(snap->ranks[s->rank].rank) },
+		{ "host", cw_json_text(host_of(snap, s->rank)) },
+		{ "pid", json_integer(snap->ranks[s->rank].pid) },
+		{ NULL },
+	});
 	bad |= cw_process_doc_add_pod(doc, &snap->ranks[s->rank]);
-	bad |= json_object_set_new(doc, "comm", cw_json_hex(c->id));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(c->name ? c->name : ""));
-	bad |= json_object_set_new(doc, "collectives", json_integer(s->n_ops));
-	bad |= json_object_set_new(doc, "waited_for", json_integer(s->n_late));
-	bad |= json_object_set_new(doc, "late_s", json_real((double)s->late_ns / 1e9));
-	bad |= json_object_set_new(doc, "share", json_real(s->percent / 100.0));
-	bad |= json_object_set_new(doc, "confidence",
-				   json_string(cw_confidence_name(s->confidence)));
+	bad |= cw_json_add(doc,
+			   (struct cw_json_member[]){
+				   { "comm", cw_json_hex(c->id) },
+				   { "comm_name", cw_json_text(c->name ? c->name : "") },
+				   { "collectives", json_integer(s->n_ops) },
+				   { "waited_for", json_integer(s->n_late) },
+				   { "late_s", json_real((double)s->late_ns / 1e9) },
+				   { "share", json_real(s->percent / 100.0) },
+				   { "confidence", json_string(cw_confidence_name(s->confidence)) },
+				   { NULL },
+			   });
 	return cw_json_finish(doc, bad);
 }
 

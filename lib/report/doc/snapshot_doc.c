@@ -112,12 +112,15 @@ json_t *cw_snapshot_doc_member(const struct cw_snap_member *m, uint32_t comm_ran
 	int bad = 0;
 
 	/* we always write the rank, because index 0 is a rank too */
-	bad |= json_object_set_new(doc, "rank", json_integer(m->rank));
-	bad |= json_object_set_new(doc, "comm_rank", json_integer(comm_rank));
-	bad |= json_object_set_new(doc, "checkpoints",
-				   cw_fields_write_array(checkpoint_fields, m->checkpoints,
-							 CW_SNAP_CHECKPOINTS,
-							 sizeof(*m->checkpoints)));
+	bad |= cw_json_add(doc, (struct cw_json_member[]){
+					{ "rank", json_integer(m->rank) },
+					{ "comm_rank", json_integer(comm_rank) },
+					{ "checkpoints",
+					  cw_fields_write_array(checkpoint_fields, m->checkpoints,
+								CW_SNAP_CHECKPOINTS,
+								sizeof(*m->checkpoints)) },
+					{ NULL },
+				});
 	if (m->n_last_hashes)
 		bad |= json_object_set_new(doc, "last_hashes",
 					   cw_fields_write_array(checkpoint_fields, m->last_hashes,
@@ -202,13 +205,16 @@ json_t *cw_snapshot_doc_head(const struct cw_snapshot *snap, size_t n_comms)
 	json_t *doc = cw_fields_write(snapshot_fields, snap);
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "schema", json_string(SCHEMA));
-	bad |= json_object_set_new(doc, "thresholds",
-				   cw_fields_write(threshold_fields, &snap->thresholds));
-	bad |= json_object_set_new(doc, "nodes",
-				   cw_fields_write_array(node_fields, snap->nodes, snap->n_nodes,
-							 sizeof(*snap->nodes)));
-	bad |= json_object_set_new(doc, "notes", write_notes(snap, n_comms));
+	bad |= cw_json_add(
+		doc,
+		(struct cw_json_member[]){
+			{ "schema", json_string(SCHEMA) },
+			{ "thresholds", cw_fields_write(threshold_fields, &snap->thresholds) },
+			{ "nodes", cw_fields_write_array(node_fields, snap->nodes, snap->n_nodes,
+							 sizeof(*snap->nodes)) },
+			{ "notes", write_notes(snap, n_comms) },
+			{ NULL },
+		});
 	if (snap->n_stacks)
 		bad |= json_object_set_new(doc, "stacks", write_stacks(snap));
 	return cw_json_finish(doc, bad);

@@ -133,20 +133,18 @@ static json_t *text_or_null(const char *text)
 
 static json_t *node_doc(const struct cw_stack_node *node)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "name", text_or_null(node->name));
-	bad |= json_object_set_new(doc, "file", text_or_null(node->file));
-	bad |= json_object_set_new(doc, "line",
-				   node->line > 0 ? json_integer(node->line) : json_null());
-	bad |= json_object_set_new(doc, "module", text_or_null(node->module));
-	bad |= json_object_set_new(doc, "fold", json_boolean(node->is_folded));
-	bad |= json_object_set_new(doc, "n", json_integer(node->ranks.n_all));
-	bad |= json_object_set_new(doc, "ranks", cw_stack_ranks_text(&node->ranks));
-	bad |= json_object_set_new(doc, "ends", json_integer(node->n_ends));
-	bad |= json_object_set_new(doc, "calls", cw_stack_nodes_doc(node));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "name", text_or_null(node->name) },
+		{ "file", text_or_null(node->file) },
+		{ "line", node->line > 0 ? json_integer(node->line) : json_null() },
+		{ "module", text_or_null(node->module) },
+		{ "fold", json_boolean(node->is_folded) },
+		{ "n", json_integer(node->ranks.n_all) },
+		{ "ranks", cw_stack_ranks_text(&node->ranks) },
+		{ "ends", json_integer(node->n_ends) },
+		{ "calls", cw_stack_nodes_doc(node) },
+		{ NULL },
+	});
 }
 
 static int by_stacks(const void *a, const void *b)
