@@ -26,34 +26,34 @@ static json_t *rank_of(const struct cw_numerics_job *job, uint32_t rank)
 static json_t *sample_doc(const struct cw_numerics_job *job, uint32_t sample)
 {
 	const struct cw_numerics_sample *l = &job->samples[sample];
-	json_t *doc = json_object();
-	int bad = 0;
 
-	bad |= json_object_set_new(doc, "rank", rank_of(job, l->rank));
-	bad |= json_object_set_new(doc, "comm", cw_json_hex(job->comms[l->comm].id));
-	bad |= json_object_set_new(doc, "comm_name", cw_json_text(job->comms[l->comm].name));
-	bad |= json_object_set_new(doc, "kind", json_string(cw_op_kind_name(l->kind)));
-	bad |= json_object_set_new(doc, "seq", cw_json_u64(l->seq));
-	bad |= json_object_set_new(doc, "step", l->step >= 0 ? json_integer(l->step) : json_null());
-	bad |= json_object_set_new(doc, "entered", cw_json_wall(l->at_ns));
-	bad |= json_object_set_new(doc, "side", json_string(l->is_output ? "output" : "input"));
-	bad |= json_object_set_new(doc, "dtype", json_string(cw_dtype_name(l->dtype)));
-	bad |= json_object_set_new(doc, "redop", json_string(cw_redop_name(l->redop)));
-	bad |= json_object_set_new(doc, "elements", cw_json_u64(l->offered));
-	bad |= json_object_set_new(doc, "looked_at", cw_json_u64(l->elements));
-	bad |= json_object_set_new(doc, "nans", cw_json_u64(l->nans));
-	bad |= json_object_set_new(doc, "infs", cw_json_u64(l->infs));
-	bad |= json_object_set_new(doc, "zeros", cw_json_u64(l->zeros));
-	bad |= json_object_set_new(doc, "absmax", number(l->abs_max));
-	bad |= json_object_set_new(doc, "absmin", number(l->abs_min));
-	bad |= json_object_set_new(doc, "mean", number(l->mean));
-	bad |= json_object_set_new(doc, "l2", number(l->l2));
-	bad |= json_object_set_new(doc, "at_limit", number((double)l->at_limit));
-	bad |= json_object_set_new(doc, "denormal", number((double)l->denormal));
-	bad |= json_object_set_new(doc, "checksum", cw_json_hex(l->checksum));
-	bad |= json_object_set_new(doc, "site", cw_json_text(l->site));
-	bad |= json_object_set_new(doc, "carried", cw_json_text(l->carried));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "rank", rank_of(job, l->rank) },
+		{ "comm", cw_json_hex(job->comms[l->comm].id) },
+		{ "comm_name", cw_json_text(job->comms[l->comm].name) },
+		{ "kind", json_string(cw_op_kind_name(l->kind)) },
+		{ "seq", cw_json_u64(l->seq) },
+		{ "step", l->step >= 0 ? json_integer(l->step) : json_null() },
+		{ "entered", cw_json_wall(l->at_ns) },
+		{ "side", json_string(l->is_output ? "output" : "input") },
+		{ "dtype", json_string(cw_dtype_name(l->dtype)) },
+		{ "redop", json_string(cw_redop_name(l->redop)) },
+		{ "elements", cw_json_u64(l->offered) },
+		{ "looked_at", cw_json_u64(l->elements) },
+		{ "nans", cw_json_u64(l->nans) },
+		{ "infs", cw_json_u64(l->infs) },
+		{ "zeros", cw_json_u64(l->zeros) },
+		{ "absmax", number(l->abs_max) },
+		{ "absmin", number(l->abs_min) },
+		{ "mean", number(l->mean) },
+		{ "l2", number(l->l2) },
+		{ "at_limit", number((double)l->at_limit) },
+		{ "denormal", number((double)l->denormal) },
+		{ "checksum", cw_json_hex(l->checksum) },
+		{ "site", cw_json_text(l->site) },
+		{ "carried", cw_json_text(l->carried) },
+		{ NULL },
+	});
 }
 
 static json_t *firsts_doc(const struct cw_numerics_job *job, const struct cw_numerics_report *said)
@@ -87,15 +87,18 @@ static json_t *ranks_doc(const struct cw_numerics_input *in, const struct cw_num
 	for (uint32_t r = 0; r < in->job.n_ranks; r++) {
 		const struct cw_numerics_source *s = &in->sources[r];
 		const struct cw_numerics_rank_said *k = &said->ranks[r];
-		json_t *doc = json_object(), *before = json_array();
+		json_t *doc, *before = json_array();
 
-		bad |= json_object_set_new(doc, "rank", rank_of(&in->job, r));
-		bad |= json_object_set_new(doc, "record", cw_json_text(s->path));
-		bad |= json_object_set_new(doc, "calls", cw_json_u64(s->n_ops));
-		bad |= json_object_set_new(doc, "tensors", cw_json_u64(s->n_samples));
-		bad |= json_object_set_new(doc, "kept", cw_json_u64(s->n_kept));
-		bad |= json_object_set_new(doc, "not_collected", cw_json_u64(s->n_dropped));
-		bad |= json_object_set_new(doc, "nonfinite", json_integer(k->n_bad));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "rank", rank_of(&in->job, r) },
+			{ "record", cw_json_text(s->path) },
+			{ "calls", cw_json_u64(s->n_ops) },
+			{ "tensors", cw_json_u64(s->n_samples) },
+			{ "kept", cw_json_u64(s->n_kept) },
+			{ "not_collected", cw_json_u64(s->n_dropped) },
+			{ "nonfinite", json_integer(k->n_bad) },
+			{ NULL },
+		});
 		if (k->first_bad != CW_NUMERICS_NONE) {
 			uint32_t i =
 				k->first_bad - k->first < last ? k->first : k->first_bad - last;
@@ -119,20 +122,20 @@ static json_t *rows_doc(const struct cw_numerics_job *job, const struct cw_numer
 
 	for (uint32_t i = 0; i < said->n_rows; i++) {
 		const struct cw_numerics_row *row = &said->rows[i];
-		json_t *doc = json_object();
+		json_t *doc;
 
-		bad |= json_object_set_new(doc, "comm", cw_json_hex(job->comms[row->comm].id));
-		bad |= json_object_set_new(doc, "comm_name",
-					   cw_json_text(job->comms[row->comm].name));
-		bad |= json_object_set_new(doc, "step", cw_json_u64(row->step));
-		bad |= json_object_set_new(doc, "steps", cw_json_u64(row->n_steps));
-		bad |= json_object_set_new(doc, "tensors", json_integer(row->n_samples));
-		bad |= json_object_set_new(doc, "ratio",
-					   row->ratio > 0 ? number(row->ratio) : json_null());
-		bad |= json_object_set_new(doc, "loss_scaling", json_boolean(row->is_scaling));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(cw_numerics_text_row(job, row, text, sizeof(text))));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "comm", cw_json_hex(job->comms[row->comm].id) },
+			{ "comm_name", cw_json_text(job->comms[row->comm].name) },
+			{ "step", cw_json_u64(row->step) },
+			{ "steps", cw_json_u64(row->n_steps) },
+			{ "tensors", json_integer(row->n_samples) },
+			{ "ratio", row->ratio > 0 ? number(row->ratio) : json_null() },
+			{ "loss_scaling", json_boolean(row->is_scaling) },
+			{ "text",
+			  cw_json_text(cw_numerics_text_row(job, row, text, sizeof(text))) },
+			{ NULL },
+		});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -149,15 +152,17 @@ static json_t *headroom_doc(const struct cw_numerics_job *job,
 		const struct cw_numerics_headroom *h = &said->headroom[i];
 		json_t *doc = sample_doc(job, h->sample);
 
-		bad |= json_object_set_new(doc, "value", number(h->value));
-		bad |= json_object_set_new(doc, "limit", number(h->limit));
-		bad |= json_object_set_new(doc, "summed", json_boolean(h->is_sum));
-		bad |= json_object_set_new(doc, "growth", number(h->growth));
-		bad |= json_object_set_new(doc, "steps_left", number(h->steps_left));
-		bad |= json_object_set_new(doc, "since_step", cw_json_u64(h->warned_step));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(cw_numerics_text_headroom(job, h, text, sizeof(text))));
+		bad |= cw_json_add(doc, (struct cw_json_member[]){
+						{ "value", number(h->value) },
+						{ "limit", number(h->limit) },
+						{ "summed", json_boolean(h->is_sum) },
+						{ "growth", number(h->growth) },
+						{ "steps_left", number(h->steps_left) },
+						{ "since_step", cw_json_u64(h->warned_step) },
+						{ "text", cw_json_text(cw_numerics_text_headroom(
+								  job, h, text, sizeof(text))) },
+						{ NULL },
+					});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -173,15 +178,17 @@ static json_t *ranges_doc(const struct cw_numerics_job *job, const struct cw_num
 		const struct cw_numerics_range *r = &said->ranges[i];
 		json_t *doc = sample_doc(job, r->sample);
 
-		bad |= json_object_set_new(
-			doc, "end",
-			json_string(r->end == CW_NUMERICS_UPPER ? "at_limit" : "denormal"));
-		bad |= json_object_set_new(doc, "share", number(r->share));
-		bad |= json_object_set_new(doc, "room", number(r->room));
-		bad |= json_object_set_new(doc, "steps", json_integer(r->n_steps));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(cw_numerics_text_range(job, r, text, sizeof(text))));
+		bad |= cw_json_add(doc, (struct cw_json_member[]){
+						{ "end", json_string(r->end == CW_NUMERICS_UPPER
+									     ? "at_limit"
+									     : "denormal") },
+						{ "share", number(r->share) },
+						{ "room", number(r->room) },
+						{ "steps", json_integer(r->n_steps) },
+						{ "text", cw_json_text(cw_numerics_text_range(
+								  job, r, text, sizeof(text))) },
+						{ NULL },
+					});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -255,10 +262,13 @@ static json_t *divergence_doc(const struct cw_numerics_job *job,
 	json_t *doc = sample_doc(job, d->sample);
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "groups", groups_doc(job, samples, d->count));
-	bad |= json_object_set_new(doc, "has_majority", json_boolean(d->has_majority));
-	bad |= json_object_set_new(doc, "unlike", unlike_doc(job, samples, d->count));
-	bad |= json_object_set_new(doc, "text", cw_json_text(text));
+	bad |= cw_json_add(doc, (struct cw_json_member[]){
+					{ "groups", groups_doc(job, samples, d->count) },
+					{ "has_majority", json_boolean(d->has_majority) },
+					{ "unlike", unlike_doc(job, samples, d->count) },
+					{ "text", cw_json_text(text) },
+					{ NULL },
+				});
 	return cw_json_finish(doc, bad);
 }
 
@@ -290,12 +300,14 @@ static json_t *imbalances_doc(const struct cw_numerics_job *job,
 		const struct cw_numerics_imbalance *m = &said->imbalances[i];
 		json_t *doc = sample_doc(job, m->sample);
 
-		bad |= json_object_set_new(doc, "sum_in", number(m->in));
-		bad |= json_object_set_new(doc, "sum_out", number(m->out));
-		bad |= json_object_set_new(doc, "bound", number(m->bound));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(cw_numerics_text_imbalance(job, m, text, sizeof(text))));
+		bad |= cw_json_add(doc, (struct cw_json_member[]){
+						{ "sum_in", number(m->in) },
+						{ "sum_out", number(m->out) },
+						{ "bound", number(m->bound) },
+						{ "text", cw_json_text(cw_numerics_text_imbalance(
+								  job, m, text, sizeof(text))) },
+						{ NULL },
+					});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -310,14 +322,16 @@ static json_t *suspects_doc(const struct cw_numerics_job *job,
 
 	for (uint32_t i = 0; i < said->n_suspects; i++) {
 		const struct cw_numerics_suspect *s = &said->suspects[i];
-		json_t *doc = json_object();
+		json_t *doc;
 
-		bad |= json_object_set_new(doc, "rank", rank_of(job, s->rank));
-		bad |= json_object_set_new(doc, "divergences", json_integer(s->n_divergences));
-		bad |= json_object_set_new(doc, "communicators", json_integer(s->n_comms));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(cw_numerics_text_suspect(job, s, text, sizeof(text))));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "rank", rank_of(job, s->rank) },
+			{ "divergences", json_integer(s->n_divergences) },
+			{ "communicators", json_integer(s->n_comms) },
+			{ "text",
+			  cw_json_text(cw_numerics_text_suspect(job, s, text, sizeof(text))) },
+			{ NULL },
+		});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -327,50 +341,45 @@ json_t *numerics_doc(const struct cw_numerics_input *in, const struct cw_numeric
 		     uint32_t last)
 {
 	const struct cw_numerics_job *job = &in->job;
-	json_t *doc = json_object(), *over_limit = json_object(), *checked = json_object();
+	json_t *doc, *over_limit, *checked = json_object();
 	char text[TEXT_BYTES];
 	int bad = 0;
 
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.numerics/1"));
-	bad |= json_object_set_new(doc, "alarm", json_boolean(cw_numerics_is_alarming(said)));
-	bad |= json_object_set_new(
-		doc, "coverage",
-		cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))));
-	bad |= json_object_set_new(doc, "ranks_omitted", json_integer(in->n_omitted));
-	bad |= json_object_set_new(doc, "ranks_set_aside", json_integer(in->n_set_aside));
-	bad |= json_object_set_new(doc, "silent",
-				   in->silent ? cw_json_text(in->silent) : json_null());
-	bad |= json_object_set_new(doc, "nonfinite", cw_json_u64(said->n_bad));
-	bad |= json_object_set_new(doc, "loss_scaling_explains_all",
-				   json_boolean(said->is_all_scaling));
-	bad |= json_object_set_new(doc, "first_by_clock", json_boolean(said->is_first_by_clock));
-	bad |= json_object_set_new(doc, "firsts", firsts_doc(job, said));
-	bad |= json_object_set_new(doc, "rows", rows_doc(job, said));
-	bad |= json_object_set_new(doc, "headroom", headroom_doc(job, said));
-	bad |= json_object_set_new(doc, "ranges", ranges_doc(job, said));
-	bad |= json_object_set_new(doc, "divergences",
-				   divergences_doc(job, said, said->divergences,
-						   said->n_divergences,
-						   cw_numerics_text_divergence));
-	bad |= json_object_set_new(doc, "roundings",
-				   divergences_doc(job, said, said->roundings, said->n_roundings,
-						   cw_numerics_text_rounding));
-	bad |= json_object_set_new(doc, "suspects", suspects_doc(job, said));
-	bad |= json_object_set_new(doc, "imbalances", imbalances_doc(job, said));
-	bad |= json_object_set_new(doc, "ranks", ranks_doc(in, said, last));
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string("collwatch.numerics/1") },
+		{ "alarm", json_boolean(cw_numerics_is_alarming(said)) },
+		{ "coverage", cw_json_text(numerics_coverage_text(in, said, text, sizeof(text))) },
+		{ "ranks_omitted", json_integer(in->n_omitted) },
+		{ "ranks_set_aside", json_integer(in->n_set_aside) },
+		{ "silent", in->silent ? cw_json_text(in->silent) : json_null() },
+		{ "nonfinite", cw_json_u64(said->n_bad) },
+		{ "loss_scaling_explains_all", json_boolean(said->is_all_scaling) },
+		{ "first_by_clock", json_boolean(said->is_first_by_clock) },
+		{ "firsts", firsts_doc(job, said) },
+		{ "rows", rows_doc(job, said) },
+		{ "headroom", headroom_doc(job, said) },
+		{ "ranges", ranges_doc(job, said) },
+		{ "divergences", divergences_doc(job, said, said->divergences, said->n_divergences,
+						 cw_numerics_text_divergence) },
+		{ "roundings", divergences_doc(job, said, said->roundings, said->n_roundings,
+					       cw_numerics_text_rounding) },
+		{ "suspects", suspects_doc(job, said) },
+		{ "imbalances", imbalances_doc(job, said) },
+		{ "ranks", ranks_doc(in, said, last) },
+		{ NULL },
+	});
 	bad |= json_object_set_new(checked, "replicas", cw_json_u64(said->n_replicas_checked));
 	bad |= json_object_set_new(checked, "sums", cw_json_u64(said->n_sums_checked));
 	bad |= json_object_set_new(doc, "checked", checked);
-	bad |= json_object_set_new(over_limit, "rows", json_integer(said->n_rows_over_limit));
-	bad |= json_object_set_new(over_limit, "headroom",
-				   json_integer(said->n_headroom_over_limit));
-	bad |= json_object_set_new(over_limit, "ranges", json_integer(said->n_ranges_over_limit));
-	bad |= json_object_set_new(over_limit, "divergences",
-				   json_integer(said->n_divergences_over_limit));
-	bad |= json_object_set_new(over_limit, "roundings",
-				   json_integer(said->n_roundings_over_limit));
-	bad |= json_object_set_new(over_limit, "imbalances",
-				   json_integer(said->n_imbalances_over_limit));
+	over_limit = cw_json_object((struct cw_json_member[]){
+		{ "rows", json_integer(said->n_rows_over_limit) },
+		{ "headroom", json_integer(said->n_headroom_over_limit) },
+		{ "ranges", json_integer(said->n_ranges_over_limit) },
+		{ "divergences", json_integer(said->n_divergences_over_limit) },
+		{ "roundings", json_integer(said->n_roundings_over_limit) },
+		{ "imbalances", json_integer(said->n_imbalances_over_limit) },
+		{ NULL },
+	});
 	bad |= json_object_set_new(doc, "over_limit", over_limit);
 	return cw_json_finish(doc, bad);
 }

@@ -381,10 +381,13 @@ static json_t *first_doc(const struct cw_tensor_lines *in, const struct cw_modul
 	int bad = 0;
 
 	(void)json_object_del(doc, "line");
-	bad |= json_object_set_new(doc, "rank", rank_of(&in->files[said->rank]));
-	bad |= json_object_set_new(doc, "by_clock", json_boolean(said->is_first_by_clock));
-	bad |= json_object_set_new(
-		doc, "text", cw_json_text(numerics_modules_first(in, said, text, sizeof(text))));
+	bad |= cw_json_add(doc, (struct cw_json_member[]){
+					{ "rank", rank_of(&in->files[said->rank]) },
+					{ "by_clock", json_boolean(said->is_first_by_clock) },
+					{ "text", cw_json_text(numerics_modules_first(
+							  in, said, text, sizeof(text))) },
+					{ NULL },
+				});
 	return cw_json_finish(doc, bad);
 }
 
@@ -412,16 +415,17 @@ static json_t *rows_doc(const struct cw_tensor_lines *in, const struct cw_module
 
 	for (uint32_t i = 0; i < said->n_rows; i++) {
 		const struct cw_modules_row *row = &said->rows[i];
-		json_t *doc = json_object();
+		json_t *doc;
 
-		bad |= json_object_set_new(doc, "rank", rank_of(&in->files[row->rank]));
-		bad |= json_object_set_new(doc, "step", json_integer(row->step));
-		bad |= json_object_set_new(doc, "steps", json_integer(row->n_steps));
-		bad |= json_object_set_new(doc, "scale_before", json_real(row->before));
-		bad |= json_object_set_new(doc, "scale_after", json_real(row->after));
-		bad |= json_object_set_new(
-			doc, "text",
-			cw_json_text(numerics_modules_row(in, row, text, sizeof(text))));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "rank", rank_of(&in->files[row->rank]) },
+			{ "step", json_integer(row->step) },
+			{ "steps", json_integer(row->n_steps) },
+			{ "scale_before", json_real(row->before) },
+			{ "scale_after", json_real(row->after) },
+			{ "text", cw_json_text(numerics_modules_row(in, row, text, sizeof(text))) },
+			{ NULL },
+		});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -466,12 +470,15 @@ static json_t *stops_doc(const struct cw_tensor_lines *in, size_t last)
 			for (size_t i = from_of(all, last); i < json_array_size(all); i++)
 				bad |= json_array_append(lines, json_array_get(all, i));
 			(void)json_object_del(doc, "line");
-			bad |= json_object_set_new(doc, "lines", lines);
-			bad |= json_object_set_new(doc, "rank", rank_of(&in->files[f]));
-			bad |= json_object_set_new(
-				doc, "text",
-				cw_json_text(numerics_modules_stop(&in->files[f], line, text,
-								   sizeof(text))));
+			bad |= cw_json_add(
+				doc, (struct cw_json_member[]){
+					     { "lines", lines },
+					     { "rank", rank_of(&in->files[f]) },
+					     { "text",
+					       cw_json_text(numerics_modules_stop(
+						       &in->files[f], line, text, sizeof(text))) },
+					     { NULL },
+				     });
 			bad |= json_array_append_new(list, doc);
 		}
 	return cw_json_finish(list, bad);
@@ -483,11 +490,14 @@ static json_t *traced_doc(const struct cw_tensor_lines_file *f)
 	int bad = 0;
 
 	for (uint32_t i = 0; i < f->n_traces; i++) {
-		json_t *doc = json_object();
+		json_t *doc;
 
-		bad |= json_object_set_new(doc, "step", json_integer(f->traces[i].step));
-		bad |= json_object_set_new(doc, "calls", cw_json_u64(f->traces[i].n_calls));
-		bad |= json_object_set_new(doc, "lost", cw_json_u64(f->traces[i].n_lost));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "step", json_integer(f->traces[i].step) },
+			{ "calls", cw_json_u64(f->traces[i].n_calls) },
+			{ "lost", cw_json_u64(f->traces[i].n_lost) },
+			{ NULL },
+		});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -500,26 +510,29 @@ static json_t *ranks_doc(const struct cw_tensor_lines *in)
 
 	for (uint32_t i = 0; i < in->n; i++) {
 		const struct cw_tensor_lines_file *f = &in->files[i];
-		json_t *doc = json_object();
+		json_t *doc;
 		uint64_t n_bad = 0, n_bad_gradients = 0;
 
 		for (uint32_t s = 0; s < f->n_steps; s++) {
 			n_bad += f->steps[s].n_bad != 0;
 			n_bad_gradients += f->steps[s].n_bad_gradients != 0;
 		}
-		bad |= json_object_set_new(doc, "rank", rank_of(f));
-		bad |= json_object_set_new(doc, "file", cw_json_text(f->path));
-		bad |= json_object_set_new(doc, "steps", cw_json_u64(f->n_steps));
-		bad |= json_object_set_new(doc, "frames", cw_json_u64(f->n_frames));
-		bad |= json_object_set_new(doc, "bad_steps", cw_json_u64(n_bad));
-		bad |= json_object_set_new(doc, "bad_gradient_steps", cw_json_u64(n_bad_gradients));
-		bad |= json_object_set_new(doc, "dropped", cw_json_u64(f->dropped));
-		bad |= json_object_set_new(doc, "unread", cw_json_u64(f->unread));
-		bad |= json_object_set_new(doc, "ended", json_boolean(f->is_ended));
-		bad |= json_object_set_new(doc, "replicas_compared", cw_json_u64(f->n_compared));
-		bad |= json_object_set(doc, "notes", f->notes);
-		bad |= json_object_set(doc, "denied_modules", f->denied);
-		bad |= json_object_set_new(doc, "traced", traced_doc(f));
+		doc = cw_json_object((struct cw_json_member[]){
+			{ "rank", rank_of(f) },
+			{ "file", cw_json_text(f->path) },
+			{ "steps", cw_json_u64(f->n_steps) },
+			{ "frames", cw_json_u64(f->n_frames) },
+			{ "bad_steps", cw_json_u64(n_bad) },
+			{ "bad_gradient_steps", cw_json_u64(n_bad_gradients) },
+			{ "dropped", cw_json_u64(f->dropped) },
+			{ "unread", cw_json_u64(f->unread) },
+			{ "ended", json_boolean(f->is_ended) },
+			{ "replicas_compared", cw_json_u64(f->n_compared) },
+			{ "notes", json_incref(f->notes) },
+			{ "denied_modules", json_incref(f->denied) },
+			{ "traced", traced_doc(f) },
+			{ NULL },
+		});
 		bad |= json_array_append_new(list, doc);
 	}
 	return cw_json_finish(list, bad);
@@ -528,25 +541,21 @@ static json_t *ranks_doc(const struct cw_tensor_lines *in)
 json_t *numerics_modules_doc(const struct cw_tensor_lines *in, const struct cw_modules_report *said,
 			     size_t last)
 {
-	json_t *doc = json_object();
 	char text[TEXT_BYTES];
-	int bad = 0;
 
-	bad |= json_object_set_new(doc, "schema", json_string("collwatch.modules/1"));
-	bad |= json_object_set_new(doc, "alarm",
-				   json_boolean(numerics_modules_is_alarming(in, said)));
-	bad |= json_object_set_new(doc, "coverage",
-				   cw_json_text(numerics_modules_coverage(in, text, sizeof(text))));
-	bad |= json_object_set_new(doc, "first",
-				   said->has_first ? first_doc(in, said) : json_null());
-	bad |= json_object_set_new(doc, "before",
-				   said->has_first ? before_doc(in, said, last) : json_array());
-	bad |= json_object_set_new(doc, "bad_steps", cw_json_u64(said->n_bad_steps));
-	bad |= json_object_set_new(doc, "scaling_steps", cw_json_u64(said->n_scaling_steps));
-	bad |= json_object_set_new(doc, "rows", rows_doc(in, said));
-	bad |= json_object_set_new(doc, "rows_over_limit", json_integer(said->n_rows_over_limit));
-	bad |= json_object_set_new(doc, "replicas", replicas_doc(in));
-	bad |= json_object_set_new(doc, "stops", stops_doc(in, last));
-	bad |= json_object_set_new(doc, "ranks", ranks_doc(in));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string("collwatch.modules/1") },
+		{ "alarm", json_boolean(numerics_modules_is_alarming(in, said)) },
+		{ "coverage", cw_json_text(numerics_modules_coverage(in, text, sizeof(text))) },
+		{ "first", said->has_first ? first_doc(in, said) : json_null() },
+		{ "before", said->has_first ? before_doc(in, said, last) : json_array() },
+		{ "bad_steps", cw_json_u64(said->n_bad_steps) },
+		{ "scaling_steps", cw_json_u64(said->n_scaling_steps) },
+		{ "rows", rows_doc(in, said) },
+		{ "rows_over_limit", json_integer(said->n_rows_over_limit) },
+		{ "replicas", replicas_doc(in) },
+		{ "stops", stops_doc(in, last) },
+		{ "ranks", ranks_doc(in) },
+		{ NULL },
+	});
 }

@@ -117,37 +117,35 @@ static json_t *sample_doc(const struct cw_numerics_sample *l)
 
 static json_t *comm_doc(const struct cw_numerics_comm *c)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "id", cw_json_hex(c->id));
-	bad |= json_object_set_new(doc, "instance", json_integer(c->instance));
-	bad |= json_object_set_new(doc, "name", cw_json_text(c->name ? c->name : ""));
-	bad |= json_object_set_new(doc, "nranks", json_integer(c->nranks));
-	bad |= json_object_set_new(doc, "counted", json_boolean(!c->is_uncounted));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "id", cw_json_hex(c->id) },
+		{ "instance", json_integer(c->instance) },
+		{ "name", cw_json_text(c->name ? c->name : "") },
+		{ "nranks", json_integer(c->nranks) },
+		{ "counted", json_boolean(!c->is_uncounted) },
+		{ NULL },
+	});
 }
 
 static json_t *rank_doc(const struct cw_numerics_rank *r, const struct cw_tensor_samples_source *s)
 {
-	json_t *doc = json_object();
-	int bad = 0;
-
-	bad |= json_object_set_new(doc, "rank", json_integer(r->rank));
-	bad |= json_object_set_new(doc, "pid", json_integer(s->pid));
-	bad |= json_object_set_new(doc, "world_size", json_integer(s->world_size));
-	bad |= json_object_set_new(doc, "calls", cw_json_u64(s->n_ops));
-	bad |= json_object_set_new(doc, "tensors", cw_json_u64(s->n_samples));
-	bad |= json_object_set_new(doc, "kept", cw_json_u64(s->n_kept));
-	bad |= json_object_set_new(doc, "not_collected", cw_json_u64(s->n_dropped));
-	bad |= json_object_set_new(doc, "whole", json_boolean(r->is_whole));
-	bad |= json_object_set_new(doc, "lives", json_boolean(s->lives));
-	bad |= json_object_set_new(doc, "created_ns", json_integer(s->created_wall_ns));
-	bad |= json_object_set_new(doc, "ended_ns", json_integer(s->ended_wall_ns));
-	bad |= json_object_set_new(doc, "device_model", cw_json_text(r->device ? r->device : ""));
-	bad |= json_object_set_new(doc, "cuda_driver_version", json_integer(r->cuda_driver));
-	bad |= json_object_set_new(doc, "nccl_version", json_integer(r->nccl));
-	return cw_json_finish(doc, bad);
+	return cw_json_object((struct cw_json_member[]){
+		{ "rank", json_integer(r->rank) },
+		{ "pid", json_integer(s->pid) },
+		{ "world_size", json_integer(s->world_size) },
+		{ "calls", cw_json_u64(s->n_ops) },
+		{ "tensors", cw_json_u64(s->n_samples) },
+		{ "kept", cw_json_u64(s->n_kept) },
+		{ "not_collected", cw_json_u64(s->n_dropped) },
+		{ "whole", json_boolean(r->is_whole) },
+		{ "lives", json_boolean(s->lives) },
+		{ "created_ns", json_integer(s->created_wall_ns) },
+		{ "ended_ns", json_integer(s->ended_wall_ns) },
+		{ "device_model", cw_json_text(r->device ? r->device : "") },
+		{ "cuda_driver_version", json_integer(r->cuda_driver) },
+		{ "nccl_version", json_integer(r->nccl) },
+		{ NULL },
+	});
 }
 
 static json_t *columns_doc(void)
@@ -165,7 +163,7 @@ json_t *cw_tensor_samples_doc(const struct cw_tensor_samples_head *head,
 			      const struct cw_numerics_job *job,
 			      const struct cw_tensor_samples_source *sources)
 {
-	json_t *doc = json_object(), *ranks = json_array(), *comms = json_array();
+	json_t *doc, *ranks = json_array(), *comms = json_array();
 	json_t *samples = json_array();
 	int bad = 0;
 
@@ -175,14 +173,17 @@ json_t *cw_tensor_samples_doc(const struct cw_tensor_samples_head *head,
 		bad |= json_array_append_new(comms, comm_doc(&job->comms[i]));
 	for (uint32_t i = 0; i < job->n_samples && !bad; i++)
 		bad |= json_array_append_new(samples, sample_doc(&job->samples[i]));
-	bad |= json_object_set_new(doc, "schema", json_string(CW_TENSOR_SAMPLES_DOC_SCHEMA));
-	bad |= json_object_set_new(doc, "node", cw_json_text(head->node));
-	bad |= json_object_set_new(doc, "taken", cw_json_wall(head->taken_wall_ns));
-	bad |= json_object_set_new(doc, "ranks_omitted", json_integer(head->n_omitted));
-	bad |= json_object_set_new(doc, "ranks", ranks);
-	bad |= json_object_set_new(doc, "comms", comms);
-	bad |= json_object_set_new(doc, "columns", columns_doc());
-	bad |= json_object_set_new(doc, "samples", samples);
+	doc = cw_json_object((struct cw_json_member[]){
+		{ "schema", json_string(CW_TENSOR_SAMPLES_DOC_SCHEMA) },
+		{ "node", cw_json_text(head->node) },
+		{ "taken", cw_json_wall(head->taken_wall_ns) },
+		{ "ranks_omitted", json_integer(head->n_omitted) },
+		{ "ranks", ranks },
+		{ "comms", comms },
+		{ "columns", columns_doc() },
+		{ "samples", samples },
+		{ NULL },
+	});
 	return cw_json_finish(doc, bad);
 }
 
