@@ -33,20 +33,6 @@
 #include "analysis/wording/wording.h"
 #include "model/signature.h"
 
-static int align_all(struct engine_context *s)
-{
-	struct align_scratch scratch = { 0 };
-	int r = 0;
-
-	s->alignments = cw_arena_new_array(&s->arena, struct alignment, s->snap->n_comms);
-	if (!s->alignments)
-		return -ENOMEM;
-	for (uint32_t c = 0; r == 0 && c < s->snap->n_comms; c++)
-		r = align_comm(s->snap, c, &s->arena, &scratch, &s->alignments[c]);
-	align_scratch_fini(&scratch);
-	return r;
-}
-
 /* True if the rank can do nothing more: its process ended, or its call failed. */
 static bool is_end(const struct finding *f)
 {
@@ -97,25 +83,6 @@ struct selection {
 	struct cw_verdict_list *list;
 };
 
-/* True if a further trouble gets a verdict. It must be old enough to matter on its own. */
-static bool is_worth_a_verdict(const struct selection *t, const struct finding *f)
-{
-	const struct cw_snapshot *snap = t->s.snap;
-
-	return !t->list->n || f->tier > TIER_FRESH ||
-	       (f->since_ns && snap->now_ns - f->since_ns >= snap->thresholds.window_after_ns);
-}
-
-/*
- * True if the finding blames a rank that we saw stopped. Stopped members inside a collective do not
- * count.
- */
-static bool is_seen_stopped(const struct finding *f)
-{
-	return f->rank != CW_SNAP_NONE && f->verdict_class != CW_CLASS_IN_COLLECTIVE &&
-	       f->detail == CW_DETAIL_STOPPED;
-}
-
 /*
  * Returns the finding that replaces `lost`, an unreachable node. We know nothing about such a node:
  * its ranks may wait like all others. If the same waiting also ends at a stopped rank, that rank
@@ -134,7 +101,9 @@ static const struct finding *seen_instead(const struct selection *t, const struc
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
 
-		if (!is_seen_stopped(f) || t->is_finding_selected[i] ||
+		/* Stopped members inside a collective do not count. */
+		if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_IN_COLLECTIVE ||
+		    f->detail != CW_DETAIL_STOPPED || t->is_finding_selected[i] ||
 		    independent_groups_find(&t->independent_groups, &s->g, f) != part ||
 		    !alternatives_same_event(s->snap, lost, f))
 			continue;
@@ -153,42 +122,19 @@ static const struct finding *next_worst(const struct selection *t)
 	for (uint32_t i = 0; i < s->n_findings; i++) {
 		const struct finding *f = &s->findings[i];
 		uint32_t part = independent_groups_find(&t->independent_groups, &s->g, f);
+		bool is_old = f->since_ns &&
+			      s->snap->now_ns - f->since_ns >= s->snap->thresholds.window_after_ns;
 
 		if (t->is_finding_selected[i] ||
-		    (part != CW_SNAP_NONE && t->is_part_selected[part]) ||
-		    !is_worth_a_verdict(t, f))
+		    (part != CW_SNAP_NONE && t->is_part_selected[part]))
+			continue;
+		/* A further trouble must be old enough to matter on its own. */
+		if (t->list->n && f->tier <= TIER_FRESH && !is_old)
 			continue;
 		if (!best || outranks(s, f, best))
 			best = f;
 	}
 	return best ? seen_instead(t, best) : NULL;
-}
-
-static void mark_selected(struct selection *t, const struct finding *f)
-{
-	uint32_t part = independent_groups_find(&t->independent_groups, &t->s.g, f);
-
-	t->is_finding_selected[f - t->s.findings] = true;
-	if (part != CW_SNAP_NONE)
-		t->is_part_selected[part] = true;
-}
-
-/*
- * True if an earlier verdict blames one of the culprits of v. One wrong rank makes wrong calls in
- * all its comms, and we report it once.
- */
-static bool is_blamed_already(const struct selection *t, const struct cw_verdict *v)
-{
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		if (t->is_blamed[v->culprits[i].rank])
-			return true;
-	return false;
-}
-
-static void blame(struct selection *t, const struct cw_verdict *v)
-{
-	for (uint32_t i = 0; i < v->n_culprits; i++)
-		t->is_blamed[v->culprits[i].rank] = true;
 }
 
 static int describe(struct selection *t, const struct finding *f, struct cw_arena *a,
@@ -216,27 +162,37 @@ static int add_verdict(struct selection *t, const struct finding *f)
 	struct cw_verdict v = { .verdict_class = CW_CLASS_HEALTHY,
 				.confidence = CW_CONFIDENCE_CERTAIN,
 				.comm = CW_SNAP_NONE };
+	bool is_blamed = false;
 	int r;
 
 	v.owner = calloc(1, sizeof(struct cw_arena));
 	if (!v.owner)
 		return -ENOMEM;
 	r = describe(t, f, v.owner, &v);
-	if (r < 0 || is_blamed_already(t, &v)) {
+	/* One wrong rank makes wrong calls in all its comms, and we report it once. */
+	for (uint32_t i = 0; r == 0 && i < v.n_culprits; i++)
+		is_blamed = is_blamed || t->is_blamed[v.culprits[i].rank];
+	if (r < 0 || is_blamed) {
 		cw_verdict_fini(&v);
 		return r;
 	}
-	blame(t, &v);
+	for (uint32_t i = 0; i < v.n_culprits; i++)
+		t->is_blamed[v.culprits[i].rank] = true;
 	t->list->v[t->list->n++] = v;
 	return 0;
 }
 
 static int look_around(struct engine_context *s)
 {
+	struct align_scratch scratch = { 0 };
 	int r = engine_context_init_places(s);
 
-	if (r == 0)
-		r = align_all(s);
+	s->alignments = cw_arena_new_array(&s->arena, struct alignment, s->snap->n_comms);
+	if (r == 0 && !s->alignments)
+		r = -ENOMEM;
+	for (uint32_t c = 0; r == 0 && c < s->snap->n_comms; c++)
+		r = align_comm(s->snap, c, &s->arena, &scratch, &s->alignments[c]);
+	align_scratch_fini(&scratch);
 	if (r == 0)
 		r = cw_waitgraph_build(s->snap, &s->arena, &s->g);
 	if (r == 0)
@@ -268,12 +224,17 @@ static int investigate(struct selection *t, uint32_t most)
 	 */
 	for (unsigned i = 0; r == 0 && i < 2 * CW_VERDICT_LIST_MAX && t->list->n < most; i++) {
 		const struct finding *f = next_worst(t);
+		uint32_t part;
 
 		if (!f && t->list->n)
 			break;
 		r = add_verdict(t, f);
-		if (f)
-			mark_selected(t, f);
+		if (!f)
+			continue;
+		t->is_finding_selected[f - s->findings] = true;
+		part = independent_groups_find(&t->independent_groups, &s->g, f);
+		if (part != CW_SNAP_NONE)
+			t->is_part_selected[part] = true;
 	}
 	return r;
 }

@@ -68,20 +68,6 @@ static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_r
 
 /* ---- a member ---- */
 
-/* A record that we cannot read yields no checkpoints. */
-static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
-			   const struct cw_record_comm *comm)
-{
-	struct cw_checkpoint found[CW_RECORD_CHECKPOINTS];
-	size_t n;
-
-	if (cw_record_checkpoints(record, comm, found, &n) < 0)
-		return 0;
-	out->checkpoints = cw_arena_memdup(m->arena, found, n, sizeof(*found));
-	out->n_checkpoints = (uint32_t)n;
-	return out->checkpoints ? 0 : -ENOMEM;
-}
-
 /*
  * A difference between ranks shows in the next checkpoint, after at most eight calls. If a
  * communicator takes longer than SELDOM_NS for eight calls, we also send the hash after each call.
@@ -92,18 +78,6 @@ static int add_checkpoints(struct maker *m, struct cw_msg_member *out, struct cw
  * the alert.
  */
 #define LAST_HASHES_NS (15 * CW_NS_PER_S)
-
-static int add_last_hashes(struct maker *m, struct cw_msg_member *out,
-			   const struct cw_digest_rank *p, const struct cw_track *t)
-{
-	if (!t->n_commits || p->now_ns - t->checkpoint_ns < SELDOM_NS ||
-	    p->now_ns - t->commits_ns > LAST_HASHES_NS ||
-	    !takes(m, t->n_commits * CHECKPOINT_BYTES))
-		return 0;
-	out->last_hashes = cw_arena_memdup(m->arena, t->commits, t->n_commits, sizeof(*t->commits));
-	out->n_last_hashes = t->n_commits;
-	return out->last_hashes ? 0 : -ENOMEM;
-}
 
 static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record *record,
 		   const struct cw_record_comm *comm)
@@ -235,6 +209,8 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		       struct cw_msg_member *out, uint64_t *lost)
 {
 	const struct cw_rec_comm *e = &comm->entry;
+	struct cw_checkpoint found[CW_RECORD_CHECKPOINTS];
+	size_t n_found;
 	int r;
 
 	*out = (struct cw_msg_member){
@@ -263,11 +239,23 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		return -ENOMEM;
 	if (t->state.has_last && !(out->last = copy_op(m, p, &t->state.last)))
 		return -ENOMEM;
-	r = add_checkpoints(m, out, p->record, comm);
-	if (r == 0)
-		r = add_last_hashes(m, out, p, t);
-	if (r == 0)
-		r = add_p2p(m, out, p->record, comm);
+	/* A record that we cannot read yields no checkpoints. */
+	if (cw_record_checkpoints(p->record, comm, found, &n_found) >= 0) {
+		out->checkpoints = cw_arena_memdup(m->arena, found, n_found, sizeof(*found));
+		out->n_checkpoints = (uint32_t)n_found;
+		if (!out->checkpoints)
+			return -ENOMEM;
+	}
+	if (t->n_commits && p->now_ns - t->checkpoint_ns >= SELDOM_NS &&
+	    p->now_ns - t->commits_ns <= LAST_HASHES_NS &&
+	    takes(m, t->n_commits * CHECKPOINT_BYTES)) {
+		out->last_hashes =
+			cw_arena_memdup(m->arena, t->commits, t->n_commits, sizeof(*t->commits));
+		out->n_last_hashes = t->n_commits;
+		if (!out->last_hashes)
+			return -ENOMEM;
+	}
+	r = add_p2p(m, out, p->record, comm);
 	return r < 0 ? r : add_connections(m, out, p, comm, lost);
 }
 
@@ -329,105 +317,31 @@ static uint32_t rank_flags(const struct cw_digest_rank *p, const struct cw_rec_h
 	return flags;
 }
 
-static int add_host_call(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *rank)
-{
-	struct cw_record_op op = cw_record_host_call(p->record);
-
-	if (op.kind == CW_OP_NONE)
-		return 0;
-	rank->host_call_comm_id = cw_record_header(p->record)->host_call_comm_id;
-	rank->host_call = copy_op(m, p, &op);
-	return rank->host_call ? 0 : -ENOMEM;
-}
-
-static int32_t device_of(const struct cw_digest_rank *p)
-{
-	const struct cw_record_comm *comms;
-	size_t n;
-
-	comms = cw_record_comms(p->record, &n);
-	for (size_t i = 0; i < n; i++)
-		if (comms[i].entry.device >= 0)
-			return comms[i].entry.device;
-	return -1;
-}
-
-/*
- * Adds the age of the process's last activity on the host. A call into NCCL counts as activity even
- * without CPU time. With blocking synchronisation, a rank that waits for a GPU uses no CPU time.
- * Without this rule we would report such a rank as stalled too early.
- */
-static void add_host_activity(const struct cw_digest_rank *p, struct cw_msg_rank *out)
-{
-	int64_t age_ns = -1, call_age_ns = cw_age_ns(p->now_ns, p->sampler->host_ns);
-
-	if (p->host_activity_ns)
-		age_ns = cw_age_ns(p->now_ns, p->host_activity_ns);
-	out->host_activity_by = p->host_activity_by ? p->host_activity_by : "";
-	if (p->sampler->host_ns && (age_ns < 0 || call_age_ns < age_ns)) {
-		age_ns = call_age_ns;
-		out->host_activity_by = "nccl";
-	}
-	out->host_activity_age_ns = age_ns;
-}
-
-/* Returns the index of the process's rank that used the tensor with NaN or infinity as input. */
-static uint32_t rank_of_input(const struct process_ranks *of)
-{
-	const struct cw_nonfinite_input *nonfinite_input = of->process->nonfinite_input;
-	const struct cw_record_comm *comms;
-	size_t n;
-
-	comms = cw_record_comms(of->process->record, &n);
-	for (size_t i = 0; i < n; i++)
-		if (comms[i].index == nonfinite_input->tensor_stats.comm &&
-		    comms[i].entry.generation == nonfinite_input->tensor_stats.comm_generation)
-			return process_ranks_with(of, &comms[i].entry);
-	return 0;
-}
-
 static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, uint32_t nth,
 			       struct cw_msg_rank *out)
 {
-	const struct cw_digest_rank *p = of->process;
+	const struct cw_nonfinite_input *input = of->process->nonfinite_input;
+	const struct cw_record_comm *comms;
 	char text[INPUT_TEXT_BYTES];
+	uint32_t used_by = 0; /* index of the process's rank that used the tensor as input */
+	size_t n, i = 0;
 
 	out->nonfinite_input = "";
-	if (!p->nonfinite_input || !p->nonfinite_input->seen_ns || rank_of_input(of) != nth)
+	if (!input || !input->seen_ns)
 		return 0;
-	cw_nonfinite_input_format(p->nonfinite_input, out->rank, text, sizeof(text));
-	out->nonfinite_input_age_ns = cw_age_ns(p->now_ns, p->nonfinite_input->seen_ns);
+	comms = cw_record_comms(of->process->record, &n);
+	while (i < n && (comms[i].index != input->tensor_stats.comm ||
+			 comms[i].entry.generation != input->tensor_stats.comm_generation))
+		i++;
+	if (i < n)
+		used_by = process_ranks_with(of, &comms[i].entry);
+	if (used_by != nth)
+		return 0;
+	cw_nonfinite_input_format(input, out->rank, text, sizeof(text));
+	out->nonfinite_input_age_ns = cw_age_ns(of->process->now_ns, input->seen_ns);
 	(void)takes(m, INPUT_TEXT_BYTES); /* we always send this text, like the rank itself */
 	out->nonfinite_input = cw_arena_strdup(m->arena, text);
 	return out->nonfinite_input ? 0 : -ENOMEM;
-}
-
-/*
- * Adds the pod's names. We always send the names, like the rank itself. Few jobs are in pods, so we
- * count the actual bytes.
- */
-static int add_pod(struct maker *m, const struct cw_digest_rank *p, struct cw_msg_rank *out)
-{
-	struct cw_pod pod = cw_record_pod(cw_record_header(p->record));
-
-	cw_pod_complete(&pod, p->pod);
-	out->pod = cw_arena_strdup(m->arena, pod.name);
-	out->pod_namespace = cw_arena_strdup(m->arena, pod.ns);
-	out->container = cw_arena_strdup(m->arena, pod.container);
-	if (!out->pod || !out->pod_namespace || !out->container)
-		return -ENOMEM;
-	(void)takes(m, strlen(pod.name) + strlen(pod.ns) + strlen(pod.container));
-	return 0;
-}
-
-static int add_timeout_source(struct maker *m, const struct cw_rec_header *h,
-			      struct cw_msg_rank *out)
-{
-	const char *source = cw_record_job_timeout_source(h);
-
-	out->job_timeout_source = cw_arena_strdup(m->arena, source);
-	(void)takes(m, strlen(source)); /* we always send this text, like the rank itself */
-	return out->job_timeout_source ? 0 : -ENOMEM;
 }
 
 static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t nth,
@@ -435,10 +349,19 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 {
 	const struct cw_digest_rank *p = of->process;
 	const struct cw_rec_header *h = cw_record_header(p->record);
+	const char *timeout_source = cw_record_job_timeout_source(h);
+	int64_t call_age_ns = cw_age_ns(p->now_ns, p->sampler->host_ns);
+	struct cw_record_op host_call = cw_record_host_call(p->record);
+	struct cw_pod pod = cw_record_pod(h);
 	bool is_dead = cw_digest_rank_is_dead(p);
+	const struct cw_record_comm *comms;
+	int32_t device = -1;
 	size_t n_comms;
 
-	(void)cw_record_comms(p->record, &n_comms); /* we only need n_comms */
+	comms = cw_record_comms(p->record, &n_comms);
+	for (size_t i = 0; i < n_comms && device < 0; i++)
+		device = comms[i].entry.device >= 0 ? comms[i].entry.device : -1;
+	cw_pod_complete(&pod, p->pod);
 	*out = (struct cw_msg_rank){
 		.rank = process_ranks_number(of, nth, h->rank_label, h->world_size_label),
 		.world_size = process_ranks_count(of, h->world_size_label),
@@ -448,7 +371,7 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.own_pid = p->own_pid,
 		.start_ticks = p->start_ticks,
 		.started_age_ns = p->started_age_ns,
-		.device = of->n > 1 ? of->places[nth].device : device_of(p),
+		.device = of->n > 1 ? of->places[nth].device : device,
 		.uid = p->uid,
 		.liveness = p->liveness,
 		.exit_code = p->death.end.exit_code,
@@ -469,19 +392,39 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.cause_group = p->cause ? p->cause->group : "",
 		.end_by = is_dead ? p->end_by : 0,
 		.end_sender = is_dead ? p->end_sender : 0,
+		.host_activity_age_ns =
+			p->host_activity_ns ? cw_age_ns(p->now_ns, p->host_activity_ns) : -1,
+		.host_activity_by = p->host_activity_by ? p->host_activity_by : "",
 		.members = cw_arena_new_array(m->arena, struct cw_msg_member, n_comms),
+		.pod = cw_arena_strdup(m->arena, pod.name),
+		.pod_namespace = cw_arena_strdup(m->arena, pod.ns),
+		.container = cw_arena_strdup(m->arena, pod.container),
+		.job_timeout_source = cw_arena_strdup(m->arena, timeout_source),
 	};
-	if (!out->rank_source || !out->members || add_nonfinite_input(m, of, nth, out) < 0 ||
-	    add_pod(m, p, out) < 0 || add_timeout_source(m, h, out) < 0)
+	if (!out->rank_source || !out->members || !out->pod || !out->pod_namespace ||
+	    !out->container || !out->job_timeout_source || add_nonfinite_input(m, of, nth, out) < 0)
 		return -ENOMEM;
-	add_host_activity(p, out);
-	return add_host_call(m, p, out);
-}
-
-static bool is_own_end(const struct cw_digest_rank *p)
-{
-	return p->is_oom_killed || p->end_by == CW_END_BY_NOBODY || p->end_by == CW_END_BY_ITSELF ||
-	       p->end_by == CW_END_BY_KERNEL;
+	/*
+	 * We always send these texts, like the rank itself. Few jobs are in pods, so we count the
+	 * actual bytes.
+	 */
+	(void)takes(m, strlen(pod.name) + strlen(pod.ns) + strlen(pod.container));
+	(void)takes(m, strlen(timeout_source));
+	/*
+	 * A call into NCCL counts as host activity even without CPU time. With blocking
+	 * synchronisation, a rank that waits for a GPU uses no CPU time. Without this rule we would
+	 * report such a rank as stalled too early.
+	 */
+	if (p->sampler->host_ns &&
+	    (out->host_activity_age_ns < 0 || call_age_ns < out->host_activity_age_ns)) {
+		out->host_activity_age_ns = call_age_ns;
+		out->host_activity_by = "nccl";
+	}
+	if (host_call.kind == CW_OP_NONE)
+		return 0;
+	out->host_call_comm_id = h->host_call_comm_id;
+	out->host_call = copy_op(m, p, &host_call);
+	return out->host_call ? 0 : -ENOMEM;
 }
 
 /*
@@ -496,8 +439,11 @@ static int mark_shutdowns(struct maker *m, const struct cw_digest_source *source
 	if (!deaths)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_ranks; i++) {
-		deaths[i] = source->ranks[i].death;
-		deaths[i].is_own = is_own_end(&source->ranks[i]);
+		const struct cw_digest_rank *p = &source->ranks[i];
+
+		deaths[i] = p->death;
+		deaths[i].is_own = p->is_oom_killed || p->end_by == CW_END_BY_NOBODY ||
+				   p->end_by == CW_END_BY_ITSELF || p->end_by == CW_END_BY_KERNEL;
 	}
 	for (uint32_t i = 0; i < source->n_ranks; i++) {
 		if (!cw_death_is_shutdown(&deaths[i], deaths, source->n_ranks))
@@ -528,18 +474,6 @@ static uint32_t share_out(const struct cw_digest_source *source, struct process_
 	return n;
 }
 
-static int make_ranks_of(struct maker *m, const struct process_ranks *of, struct cw_msg_rank *ranks)
-{
-	int r = 0;
-
-	for (uint32_t k = 0; k < of->n && r == 0; k++) {
-		/* We never omit a rank, although 4,096 ranks do not fit. */
-		(void)takes(m, RANK_BYTES);
-		r = make_rank(m, of, k, &ranks[of->first + k]);
-	}
-	return r;
-}
-
 static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		      struct cw_msg_digest *msg)
 {
@@ -554,8 +488,12 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 	msg->ranks = cw_arena_new_array(m->arena, struct cw_msg_rank, n + source->n_unregistered);
 	if (!msg->ranks)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
-		r = make_ranks_of(m, &of[i], msg->ranks);
+	for (uint32_t i = 0; i < source->n_ranks; i++)
+		for (uint32_t k = 0; k < of[i].n && r == 0; k++) {
+			/* We never omit a rank, although 4,096 ranks do not fit. */
+			(void)takes(m, RANK_BYTES);
+			r = make_rank(m, &of[i], k, &msg->ranks[of[i].first + k]);
+		}
 	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
 		r = add_members(m, &of[i], true, msg->ranks);
 	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
@@ -569,24 +507,16 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 	return r;
 }
 
-static const char *policy_of(const struct cw_digest_source *source)
-{
-	for (uint32_t i = 0; i < source->n_ranks; i++) {
-		const struct cw_rec_header *h = cw_record_header(source->ranks[i].record);
-
-		if (h->job_policy[0])
-			return h->job_policy;
-	}
-	return "";
-}
-
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
 	struct maker m = { .arena = &ret->arena,
 			   .source = source,
 			   .max_bytes = source->is_sent ? FRAME_BUDGET_BYTES : SIZE_MAX / 2 };
+	const char *policy = "";
 	int r;
 
+	for (uint32_t i = 0; i < source->n_ranks && !*policy; i++)
+		policy = cw_record_header(source->ranks[i].record)->job_policy;
 	*ret = (struct cw_digest){
 		.msg = {
 			.job_hash = cw_job_id_hash(source->job),
@@ -596,7 +526,7 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 			.node = source->node,
 			.epoch = source->epoch,
 			.number = source->number,
-			.policy = policy_of(source),
+			.policy = policy,
 			.untracked = source->untracked,
 		},
 	};

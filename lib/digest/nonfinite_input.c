@@ -26,20 +26,6 @@ void cw_nonfinite_input_format(const struct cw_nonfinite_input *nonfinite_input,
 		       cw_op_kind_name(n->kind), n->seq, comm);
 }
 
-/*
- * Returns the tensor whose op has the lowest op_index among several devices. The choice is only a
- * guess, because op_index values of different communicators are not comparable.
- */
-static const struct cw_rec_summary *earliest(const struct cw_rec_summary *v, size_t n)
-{
-	const struct cw_rec_summary *best = v;
-
-	for (size_t i = 1; i < n; i++)
-		if (v[i].op_index < best->op_index)
-			best = &v[i];
-	return best;
-}
-
 bool cw_nonfinite_input_find(struct cw_nonfinite_input *nonfinite_input,
 			     const struct cw_record *record, int64_t now_ns)
 {
@@ -53,7 +39,14 @@ bool cw_nonfinite_input_find(struct cw_nonfinite_input *nonfinite_input,
 	if (n == 0)
 		return false;
 	nonfinite_input->seen_ns = now_ns;
-	nonfinite_input->tensor_stats = *earliest(v, n);
+	/*
+	 * Of several devices we take the op with the lowest op_index. The choice is only a guess,
+	 * because op_index values of different communicators are not comparable.
+	 */
+	nonfinite_input->tensor_stats = v[0];
+	for (size_t i = 1; i < n; i++)
+		if (v[i].op_index < nonfinite_input->tensor_stats.op_index)
+			nonfinite_input->tensor_stats = v[i];
 	comms = cw_record_comms(record, &n_comms);
 	for (size_t i = 0; i < n_comms; i++) {
 		if (comms[i].index != nonfinite_input->tensor_stats.comm ||

@@ -16,44 +16,33 @@ static void add_place(struct process_ranks *of, const struct cw_rec_comm *e)
 	of->n++;
 }
 
-static void find_places(const struct cw_record_comm *comms, size_t n, const struct cw_rec_comm *in,
-			struct process_ranks *ret)
-{
-	ret->n = 0;
-	ret->nranks = in->nranks;
-	for (size_t i = 0; i < n; i++) {
-		const struct cw_rec_comm *e = &comms[i].entry;
-
-		if (e->comm_id == in->comm_id && e->instance == in->instance && e->device >= 0 &&
-		    e->comm_rank >= 0)
-			add_place(ret, e);
-	}
-}
-
-static bool has_several_devices(const struct cw_record_comm *comms, size_t n)
-{
-	int32_t device = -1;
-
-	for (size_t i = 0; i < n; i++) {
-		if (device >= 0 && comms[i].entry.device >= 0 && comms[i].entry.device != device)
-			return true;
-		if (device < 0)
-			device = comms[i].entry.device;
-	}
-	return false;
-}
-
 void process_ranks_find(const struct cw_digest_rank *p, struct process_ranks *ret)
 {
 	const struct cw_record_comm *comms;
 	struct process_ranks best = { .process = p, .n = 1 }, of = best;
-	bool has_several;
+	bool has_several = false;
+	int32_t device = -1;
 	size_t n;
 
 	comms = cw_record_comms(p->record, &n);
-	has_several = has_several_devices(comms, n);
+	for (size_t i = 0; i < n; i++) {
+		int32_t other = comms[i].entry.device;
+
+		has_several = has_several || (device >= 0 && other >= 0 && other != device);
+		device = device < 0 ? other : device;
+	}
 	for (size_t i = 0; has_several && i < n; i++) {
-		find_places(comms, n, &comms[i].entry, &of);
+		const struct cw_rec_comm *in = &comms[i].entry;
+
+		of.n = 0;
+		of.nranks = in->nranks;
+		for (size_t k = 0; k < n; k++) {
+			const struct cw_rec_comm *e = &comms[k].entry;
+
+			if (e->comm_id == in->comm_id && e->instance == in->instance &&
+			    e->device >= 0 && e->comm_rank >= 0)
+				add_place(&of, e);
+		}
 		if (of.n > best.n || (of.n == best.n && of.n > 1 && of.nranks > best.nranks))
 			best = of;
 	}

@@ -77,31 +77,15 @@ static struct cw_track_counters counters_of(const struct cw_rec_comm *e,
 	};
 }
 
-/*
- * Returns whether the state that we derive from the ops may have changed. The device may complete a
- * pending op although no host counter moves.
- */
-static bool needs_state(const struct cw_track *t, const struct cw_rec_comm *e)
-{
-	return !t->has_state || t->state.has_pending || t->last.op_index != e->op_index ||
-	       t->last.op_returned != e->op_returned || t->last.coll_returned != e->coll_returned ||
-	       t->last.state != e->state;
-}
-
-/*
- * Returns the number of completions on the device if they are visible, and otherwise the number of
- * host calls that returned.
- */
-static uint64_t done_of(const struct cw_track *t, const struct cw_rec_comm *e)
-{
-	if (e->coll_entered == 0)
-		return e->op_returned; /* the communicator has only point-to-point calls */
-	return t->state.completed_known ? t->state.coll_completed : e->coll_returned;
-}
-
 static void update_rhythm(struct cw_track *t, const struct cw_rec_comm *e, int64_t now_ns)
 {
-	uint64_t done = done_of(t, e);
+	/*
+	 * We count the completions on the device if they are visible, and otherwise the host calls
+	 * that returned. A communicator may have only point-to-point calls.
+	 */
+	uint64_t done = e->coll_entered == 0       ? e->op_returned
+			: t->state.completed_known ? t->state.coll_completed
+						   : e->coll_returned;
 
 	if (done > t->done) {
 		if (t->done_ns && now_ns > t->done_ns)
@@ -154,13 +138,20 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 		       const struct cw_record_comm *comm, int64_t now_ns)
 {
 	struct cw_track *t = track_of(s, comm, now_ns);
+	const struct cw_rec_comm *e = &comm->entry;
 	struct cw_track_counters counters;
 	int r;
 
 	if (!t)
 		return -ENOMEM;
 	t->seen = true;
-	if (needs_state(t, &comm->entry)) {
+	/*
+	 * The state that we derive from the ops may have changed. The device may complete a pending
+	 * op although no host counter moves.
+	 */
+	if (!t->has_state || t->state.has_pending || t->last.op_index != e->op_index ||
+	    t->last.op_returned != e->op_returned || t->last.coll_returned != e->coll_returned ||
+	    t->last.state != e->state) {
 		struct cw_record_state state;
 
 		r = cw_record_state(record, comm, &state);
@@ -168,7 +159,7 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 			return r;
 		t->state = state;
 	}
-	counters = counters_of(&comm->entry, &t->state);
+	counters = counters_of(e, &t->state);
 	t->is_hash_stable = t->has_state && counters.coll_returned == t->last.coll_returned &&
 			    counters.hash == t->last.hash;
 	r = follow_hash(t, record, comm, now_ns);
@@ -184,22 +175,8 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 		s->host_ns = now_ns;
 	t->last = counters;
 	t->has_state = true;
-	update_rhythm(t, &comm->entry, now_ns);
+	update_rhythm(t, e, now_ns);
 	return 0;
-}
-
-static void forget_unseen(struct cw_sampler *s)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s->n; i++) {
-		if (!s->tracks[i].seen)
-			continue;
-		if (n != i)
-			s->tracks[n] = s->tracks[i];
-		s->tracks[n++].seen = false;
-	}
-	s->n = n;
 }
 
 /*
@@ -225,7 +202,7 @@ static int sample_connections(struct cw_sampler *s, const struct cw_record *reco
 int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t now_ns)
 {
 	const struct cw_record_comm *comms;
-	size_t n;
+	size_t n, n_seen = 0;
 	int r;
 
 	s->is_ok = false;
@@ -239,7 +216,14 @@ int cw_sampler_sample(struct cw_sampler *s, struct cw_record *record, int64_t no
 		if (err < 0)
 			r = err; /* go on, because the other tracks are still useful */
 	}
-	forget_unseen(s);
+	for (size_t i = 0; i < s->n; i++) {
+		if (!s->tracks[i].seen)
+			continue;
+		if (n_seen != i)
+			s->tracks[n_seen] = s->tracks[i];
+		s->tracks[n_seen++].seen = false;
+	}
+	s->n = n_seen;
 	if (r == 0)
 		r = sample_connections(s, record, now_ns);
 	s->sampled_ns = now_ns;

@@ -42,26 +42,12 @@ static uint32_t count_windows(const struct cw_digest_rank *ranks, uint32_t n_ran
 	return n;
 }
 
-/* Returns unused memory to the allocator. If realloc() fails, the array is still valid. */
-static void shrink(struct cw_msg_op **ops, size_t n)
-{
-	struct cw_msg_op *v = realloc(*ops, (n ? n : 1) * sizeof(*v));
-
-	if (v)
-		*ops = v;
-}
-
 struct collection {
 	const struct cw_msg_window_request *request;
 	const struct cw_window_time *time; /* NULL = no deadline */
 	uint32_t max_windows, max_ops;
 	struct cw_window_stacks stacks;
 };
-
-static bool has_time(const struct collection *c)
-{
-	return !c->time || !c->time->is_over(c->time->user);
-}
 
 static int read_window(struct collection *c, const struct cw_digest_rank *p,
 		       const struct cw_record_comm *comm, struct cw_msg_window *ret)
@@ -71,6 +57,8 @@ static int read_window(struct collection *c, const struct cw_digest_rank *p,
 	uint32_t max_read = request->to_seq ? CW_MSG_MAX_WINDOW_OPS : max_ops;
 	_cleanup_(freep) struct cw_record_op *read = calloc(max_read, sizeof(*read));
 	_cleanup_(freep) struct cw_msg_op *ops = NULL;
+	bool has_time = !c->time || !c->time->is_over(c->time->user);
+	struct cw_msg_op *shrunk;
 	uint64_t lost = 0;
 	size_t n = 0;
 	int r;
@@ -78,7 +66,7 @@ static int read_window(struct collection *c, const struct cw_digest_rank *p,
 	if (!read)
 		return -ENOMEM;
 	/* An empty window tells the leader that we could not read the ops. */
-	if (!has_time(c) || cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0) {
+	if (!has_time || cw_record_window(p->record, comm, read, max_read, &n, &lost) < 0) {
 		n = 0;
 		lost = comm->entry.op_index;
 	}
@@ -90,7 +78,9 @@ static int read_window(struct collection *c, const struct cw_digest_rank *p,
 	if (request->to_seq) {
 		n = cw_op_range_select(ops, n, request->from_seq, request->to_seq, max_ops);
 		lost = n ? ops[0].op_index - 1 : comm->entry.op_index;
-		shrink(&ops, n);
+		/* Return unused memory. If realloc() fails, the array is still valid. */
+		shrunk = realloc(ops, (n ? n : 1) * sizeof(*ops));
+		ops = shrunk ? shrunk : ops;
 	}
 	r = cw_window_stacks_of(&c->stacks, p->record, ops, n);
 	if (r < 0)
