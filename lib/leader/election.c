@@ -100,15 +100,6 @@ static struct entry *find(const struct cw_election *election, const struct cw_jo
 	return entry;
 }
 
-static void forget_old(struct cw_election *election, int64_t now)
-{
-	struct entry *entry, *tmp;
-
-	HASH_ITER (hh, election->entries, entry, tmp)
-		if (now - entry->published_ns > CW_ELECTION_FORGET_NS)
-			drop(election, entry);
-}
-
 /*
  * Makes room for an entry, by dropping another if the limit is reached. Returns false if no entry
  * can be dropped.
@@ -152,7 +143,7 @@ static struct entry *find_or_add(struct cw_election *election, const struct cw_m
 				 int64_t now)
 {
 	struct cw_job_id job;
-	struct entry *entry;
+	struct entry *entry, *old, *tmp;
 
 	entry = cw_job_id_claimed(&digest->job_key, digest->uid, digest->label, &job)
 			? find(election, &job)
@@ -164,7 +155,9 @@ static struct entry *find_or_add(struct cw_election *election, const struct cw_m
 	entry = find(election, &job);
 	if (entry)
 		return entry;
-	forget_old(election, now);
+	HASH_ITER (hh, election->entries, old, tmp)
+		if (now - old->published_ns > CW_ELECTION_FORGET_NS)
+			drop(election, old);
 	if (!make_room(election, digest->uid))
 		return NULL;
 	entry = calloc(1, sizeof(*entry));
@@ -292,28 +285,13 @@ static int send_to(const struct cw_election *election, const char *node,
 	return election->effects->send(election->effects->user, node, digest);
 }
 
-/*
- * Sends the digest to the leader, and a copy to the next leader. A lost leader takes the facts
- * about its own ranks with it, and the next leader then needs the copy.
- */
-static int send_to_both(const struct cw_election *election, const char *leader, const char *next,
-			const struct cw_message *digest)
-{
-	int copied, r = election->effects->send_digest(election->effects->user, leader, next,
-						       digest, &copied);
-
-	if (copied < 0)
-		leader_log(election->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
-			   strerror(-copied));
-	return r;
-}
-
 int cw_election_publish(struct cw_election *election, const struct cw_msg_digest *digest)
 {
 	struct cw_message msg = { .type = CW_MSG_DIGEST, .digest = *digest };
 	int64_t now = cw_clock_awake_ns(election->clock);
 	struct entry *entry = find_or_add(election, digest, now);
 	const char *next = NULL;
+	int r, copied;
 
 	msg.digest.sent_ns = (uint64_t)cw_clock_now_ns(election->clock);
 	if (!entry || elect(election, entry, now, &next) <
@@ -323,24 +301,29 @@ int cw_election_publish(struct cw_election *election, const struct cw_msg_digest
 	entry->ranks_here = digest->n_ranks;
 	if (!entry->unanswered_ns)
 		entry->unanswered_ns = now;
-	return next ? send_to_both(election, entry->leader, next, &msg)
-		    : send_to(election, entry->leader, &msg);
-}
-
-static bool has_same_names(const struct entry *entry, const struct cw_msg_members *msg)
-{
-	if (entry->n_names != msg->n_nodes)
-		return false;
-	for (uint32_t i = 0; i < entry->n_names; i++)
-		if (strcmp(entry->names[i], msg->nodes[i]) != 0)
-			return false;
-	return true;
+	if (!next)
+		return send_to(election, entry->leader, &msg);
+	/*
+	 * A copy of the digest goes to the next leader. A lost leader takes the facts about its own
+	 * ranks with it, and the next leader then needs the copy.
+	 */
+	r = election->effects->send_digest(election->effects->user, entry->leader, next, &msg,
+					   &copied);
+	if (copied < 0)
+		leader_log(election->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
+			   strerror(-copied));
+	return r;
 }
 
 /* Stores the names of the nodes that the leader lists. If we are out of memory, we store fewer. */
 static void note_names(struct entry *entry, const struct cw_msg_members *msg)
 {
-	if (has_same_names(entry, msg))
+	uint32_t same = 0;
+
+	while (same < entry->n_names && same < msg->n_nodes &&
+	       strcmp(entry->names[same], msg->nodes[same]) == 0)
+		same++;
+	if (same == entry->n_names && same == msg->n_nodes)
 		return; /* the usual case */
 	forget_names(entry);
 	if (msg->n_nodes == 0 || msg->n_nodes > CW_ELECTION_MAX_NAMES)

@@ -80,20 +80,6 @@ static struct cw_history_comm *add(struct cw_history *h, const struct cw_snap_co
 	return c;
 }
 
-/*
- * Returns the slot of the checkpoint at coll_seq `seq`. seq / CW_CHECKPOINT_EVERY gives the level.
- * After a long group, a checkpoint may be a few calls later than its slot says.
- */
-static struct point *place_of(struct cw_history_comm *c, uint64_t seq)
-{
-	uint64_t n = seq / CW_CHECKPOINT_EVERY;
-	unsigned level = 0;
-
-	for (; level + 1 < CW_CHECKPOINT_LEVELS && n && n % 8 == 0; level++)
-		n /= 8;
-	return &c->points[level][n % KEPT_PER_LEVEL];
-}
-
 /* Returns the number of points that a member sent: its checkpoints, then its last hashes. */
 static uint32_t n_shown(const struct cw_snap_member *m)
 {
@@ -106,9 +92,21 @@ static const struct cw_checkpoint *shown(const struct cw_snap_member *m, uint32_
 				       : &m->last_hashes[i - CW_SNAP_CHECKPOINTS];
 }
 
+/*
+ * Returns the slot of point i of a member, at coll_seq `seq`. For a checkpoint, seq /
+ * CW_CHECKPOINT_EVERY gives the level. After a long group, a checkpoint may be a few calls later
+ * than its slot says.
+ */
 static struct point *place_of_shown(struct cw_history_comm *c, uint32_t i, uint64_t seq)
 {
-	return i < CW_SNAP_CHECKPOINTS ? place_of(c, seq) : &c->last[seq % LAST_KEPT];
+	uint64_t n = seq / CW_CHECKPOINT_EVERY;
+	unsigned level = 0;
+
+	if (i >= CW_SNAP_CHECKPOINTS)
+		return &c->last[seq % LAST_KEPT];
+	for (; level + 1 < CW_CHECKPOINT_LEVELS && n && n % 8 == 0; level++)
+		n /= 8;
+	return &c->points[level][n % KEPT_PER_LEVEL];
 }
 
 /* The lowest point at which two members differ. seq 0 = no difference. */
@@ -117,31 +115,12 @@ struct parting {
 	uint32_t one, other;
 };
 
-/*
- * Stores a point, or compares it with the stored point of the same call. A newer point replaces an
- * older one. If a late member still has the older point, we can no longer compare that point.
- */
-static void note(struct point *place, const struct cw_checkpoint *p, uint32_t member,
-		 struct parting *parting)
-{
-	if (place->seq < p->coll_seq)
-		*place = (struct point){ .seq = p->coll_seq, .hash = p->hash, .member = member };
-	else if (place->seq == p->coll_seq && place->hash != p->hash &&
-		 (!parting->seq || p->coll_seq < parting->seq))
-		*parting = (struct parting){ p->coll_seq, place->member, member };
-}
-
 static bool shows(const struct cw_snap_member *m, const struct cw_checkpoint *p)
 {
 	for (uint32_t i = 0; m->rank != CW_SNAP_NONE && i < n_shown(m); i++)
 		if (shown(m, i)->coll_seq == p->coll_seq && shown(m, i)->hash == p->hash)
 			return true;
 	return false;
-}
-
-static bool is_of(const struct point *place, uint32_t member, const struct cw_checkpoint *p)
-{
-	return place->member == member && place->seq == p->coll_seq && place->hash == p->hash;
 }
 
 /*
@@ -156,10 +135,12 @@ static uint64_t last_agreed(struct cw_history_comm *c, const struct cw_snap_comm
 
 	for (uint32_t i = 0; i < n_shown(other); i++) {
 		const struct cw_checkpoint *p = shown(other, i);
+		const struct point *place = place_of_shown(c, i, p->coll_seq);
+		bool is_of_one = place->member == parting->one && place->seq == p->coll_seq &&
+				 place->hash == p->hash;
 
 		if (p->coll_seq > best && p->coll_seq < parting->seq &&
-		    (is_of(place_of_shown(c, i, p->coll_seq), parting->one, p) ||
-		     shows(&comm->members[parting->one], p)))
+		    (is_of_one || shows(&comm->members[parting->one], p)))
 			best = p->coll_seq;
 	}
 	return best;
@@ -189,9 +170,20 @@ static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
 			continue;
 		for (uint32_t i = 0; i < n_shown(member); i++) {
 			const struct cw_checkpoint *p = shown(member, i);
+			struct point *place = place_of_shown(c, i, p->coll_seq);
 
-			if (p->coll_seq)
-				note(place_of_shown(c, i, p->coll_seq), p, m, &parting);
+			/*
+			 * A newer point replaces an older one. If a late member still has the older
+			 * point, we can no longer compare that point.
+			 */
+			if (p->coll_seq && place->seq < p->coll_seq)
+				*place = (struct point){ .seq = p->coll_seq,
+							 .hash = p->hash,
+							 .member = m };
+			else if (p->coll_seq && place->seq == p->coll_seq &&
+				 place->hash != p->hash &&
+				 (!parting.seq || p->coll_seq < parting.seq))
+				parting = (struct parting){ p->coll_seq, place->member, m };
 		}
 	}
 	if (!parting.seq)
@@ -200,22 +192,10 @@ static void compare(struct cw_history_comm *c, const struct cw_snap_comm *comm)
 	c->agreed_seq = last_agreed(c, comm, &parting);
 }
 
-static void forget_unseen(struct cw_history *h)
-{
-	struct cw_history_comm *c, *tmp;
-
-	HASH_ITER (hh, h->comms, c, tmp) {
-		if (!c->is_seen) {
-			HASH_DEL(h->comms, c);
-			free(c);
-			continue;
-		}
-		c->is_seen = false;
-	}
-}
-
 int cw_history_update(struct cw_history *h, struct cw_snapshot *snap)
 {
+	struct cw_history_comm *seen, *tmp;
+
 	for (uint32_t i = 0; i < snap->n_comms; i++) {
 		struct cw_snap_comm *comm = &snap->comms[i];
 		struct cw_history_comm *c = find(h, comm);
@@ -230,7 +210,14 @@ int cw_history_update(struct cw_history *h, struct cw_snapshot *snap)
 		comm->agreed_seq = c->agreed_seq;
 		comm->differ_seq = c->differ_seq;
 	}
-	forget_unseen(h);
+	HASH_ITER (hh, h->comms, seen, tmp) {
+		if (!seen->is_seen) {
+			HASH_DEL(h->comms, seen);
+			free(seen);
+			continue;
+		}
+		seen->is_seen = false;
+	}
 	return 0;
 }
 

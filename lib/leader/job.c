@@ -107,24 +107,6 @@ static int join_all(const struct cw_job_digests *digests, const struct cw_rank_r
 	return r;
 }
 
-static unsigned count_refs(const struct cw_job_digests *digests)
-{
-	unsigned n_refs = 0;
-
-	for (unsigned i = 0; i < digests->n_nodes; i++)
-		n_refs += digests->nodes[i].digest->digest.n_ranks;
-	return n_refs;
-}
-
-static void fill_refs(const struct cw_job_digests *digests, struct cw_rank_ref *refs)
-{
-	unsigned n_refs = 0;
-
-	for (uint32_t i = 0; i < digests->n_nodes; i++)
-		for (uint32_t k = 0; k < digests->nodes[i].digest->digest.n_ranks; k++)
-			refs[n_refs++] = (struct cw_rank_ref){ .node = i, .rank = k };
-}
-
 /* Returns the time at which the rank ended; 0 = it lives. */
 static int64_t ended_ns(const struct cw_job_digests *digests, const struct cw_rank_ref *ref)
 {
@@ -164,17 +146,6 @@ struct tries {
 	int64_t last_ns, before_ns;
 };
 
-static void add_ended(struct tries *t, uint32_t root, int64_t ended_ns)
-{
-	if (ended_ns > t->last_ns) {
-		t->before_ns = t->last_ns;
-		t->last_ns = ended_ns;
-		t->last = root;
-	} else if (ended_ns > t->before_ns) {
-		t->before_ns = ended_ns;
-	}
-}
-
 /*
  * Finds the components that a rank without a communicator may join. last_ns: for each root, when
  * its last rank ended.
@@ -197,8 +168,12 @@ static void find_tries(const struct cw_job_digests *digests, const struct cw_ran
 		if (last_ns[i] == INT64_MAX) {
 			ret->n_living++;
 			ret->living = i;
-		} else if (last_ns[i]) {
-			add_ended(ret, i, last_ns[i]);
+		} else if (last_ns[i] > ret->last_ns) {
+			ret->before_ns = ret->last_ns;
+			ret->last_ns = last_ns[i];
+			ret->last = i;
+		} else if (last_ns[i] > ret->before_ns) {
+			ret->before_ns = last_ns[i];
 		}
 	}
 }
@@ -267,50 +242,13 @@ static void free_numbers(struct number **numbers)
 }
 
 /*
- * Makes an entry for a rank without a communicator. If its digest does not state when the process
- * began, we assume that the process began when it ended.
- */
-static struct unborn unborn_of(const struct cw_job_digests *digests, const struct cw_rank_ref *ref,
-			       uint32_t i)
-{
-	const struct cw_msg_rank *r = cw_job_digests_rank(digests, ref);
-	struct unborn u = { .ended_ns = ended_ns(digests, ref), .i = i, .rank = r->rank };
-
-	u.began_ns = r->started_age_ns ? digests->nodes[ref->node].received_ns -
-						 cw_bounded_ns(r->started_age_ns)
-				       : u.ended_ns;
-	return u;
-}
-
-/*
- * True if the rank had a usable communicator. A communicator that is in init, or whose init failed,
- * does not count.
- */
-static bool had_communicator(const struct cw_msg_rank *r)
-{
-	for (uint32_t k = 0; k < r->n_members; k++)
-		if (r->members[k].state != CW_COMM_INIT && r->members[k].state != CW_COMM_FAILED)
-			return true;
-	return false;
-}
-
-/* Sets is_shut for each root: true if one of its ranks lives or had a communicator. */
-static void find_shut(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-		      unsigned n_refs, uint32_t *parent, bool *is_shut)
-{
-	for (unsigned i = 0; i < n_refs; i++)
-		if (had_communicator(cw_job_digests_rank(digests, &refs[i])) ||
-		    !ended_ns(digests, &refs[i]))
-			is_shut[find_root(parent, i)] = true;
-}
-
-/*
  * Joins ranks that ended together before they had a communicator. Without this, each of these ranks
  * would look like a job with one failed rank.
  */
 static int join_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			   unsigned n_refs, uint32_t *parent)
 {
+	/* per root: one of its ranks lives or had a usable communicator */
 	_cleanup_(freep) bool *is_shut = calloc((size_t)n_refs + 1, sizeof(*is_shut));
 	_cleanup_(freep) struct unborn *v = calloc((size_t)n_refs + 1, sizeof(*v));
 	_cleanup_(freep) struct number *known = calloc((size_t)n_refs + 1, sizeof(*known));
@@ -321,10 +259,31 @@ static int join_the_unborn(const struct cw_job_digests *digests, const struct cw
 
 	if (!is_shut || !v || !known)
 		return -ENOMEM;
-	find_shut(digests, refs, n_refs, parent, is_shut);
-	for (uint32_t i = 0; i < n_refs; i++)
-		if (!is_shut[find_root(parent, i)])
-			v[count++] = unborn_of(digests, &refs[i], i);
+	for (uint32_t i = 0; i < n_refs; i++) {
+		const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
+		bool *is_root_shut = &is_shut[find_root(parent, i)];
+
+		*is_root_shut = *is_root_shut || !ended_ns(digests, &refs[i]);
+		/* A communicator that is in init, or whose init failed, does not count. */
+		for (uint32_t k = 0; k < r->n_members; k++)
+			*is_root_shut = *is_root_shut || (r->members[k].state != CW_COMM_INIT &&
+							  r->members[k].state != CW_COMM_FAILED);
+	}
+	for (uint32_t i = 0; i < n_refs; i++) {
+		const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
+		struct unborn u = { .ended_ns = ended_ns(digests, &refs[i]),
+				    .i = i,
+				    .rank = r->rank };
+
+		if (is_shut[find_root(parent, i)])
+			continue;
+		/* Without the time when the process began, we assume that it began when it ended.
+		 */
+		u.began_ns = r->started_age_ns ? digests->nodes[refs[i].node].received_ns -
+							 cw_bounded_ns(r->started_age_ns)
+					       : u.ended_ns;
+		v[count++] = u;
+	}
 	qsort(v, count, sizeof(*v), by_begin);
 	for (unsigned k = 0; k < count; k++) {
 		HASH_FIND(hh, numbers, &v[k].rank, sizeof(v[k].rank), same);
@@ -360,16 +319,24 @@ static int by_component(const void *pa, const void *pb)
 int cw_job_components(const struct cw_job_digests *digests, struct cw_rank_ref **ret_refs,
 		      unsigned *ret_n_refs, unsigned *ret_n_components)
 {
-	unsigned n_refs = count_refs(digests), n_components = 0;
-	_cleanup_(freep) struct cw_rank_ref *refs = calloc(n_refs + 1, sizeof(*refs));
-	_cleanup_(freep) uint32_t *parent = calloc(n_refs + 1, sizeof(*parent));
+	_cleanup_(freep) struct cw_rank_ref *refs = NULL;
+	_cleanup_(freep) uint32_t *parent = NULL;
+	unsigned n_refs = 0, n_components = 0;
 	int r;
 
+	for (uint32_t i = 0; i < digests->n_nodes; i++)
+		n_refs += digests->nodes[i].digest->digest.n_ranks;
+	refs = calloc(n_refs + 1, sizeof(*refs));
+	parent = calloc(n_refs + 1, sizeof(*parent));
 	if (!refs || !parent)
 		return -ENOMEM;
-	fill_refs(digests, refs);
-	for (uint32_t i = 0; i < n_refs; i++)
-		parent[i] = i;
+	n_refs = 0;
+	for (uint32_t i = 0; i < digests->n_nodes; i++)
+		for (uint32_t k = 0; k < digests->nodes[i].digest->digest.n_ranks; k++) {
+			refs[n_refs] = (struct cw_rank_ref){ .node = i, .rank = k };
+			parent[n_refs] = n_refs;
+			n_refs++;
+		}
 	r = join_all(digests, refs, n_refs, parent);
 	if (r < 0)
 		return r;

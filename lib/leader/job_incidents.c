@@ -142,45 +142,6 @@ static struct cw_job_incident *find_free(struct cw_job_incidents *all)
 	return &all->v[all->n++];
 }
 
-static void follow_wait(struct cw_job_incidents *all, const struct cw_stall_decision *decision)
-{
-	struct cw_job_incident *one = decision->moved_from.is_set && decision->key.is_set
-					      ? find_open(all, &decision->moved_from)
-					      : NULL;
-
-	if (one)
-		cw_incident_move(one->incident, &decision->key);
-}
-
-static void close_resolved(struct cw_job_incidents *all, const struct cw_snapshot *snap,
-			   const struct cw_verdict *verdict,
-			   const struct cw_stall_decision *decision)
-{
-	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
-					   .resolved_key = decision->resolved_key,
-					   .resolved_after_ns = decision->resolved_after_ns };
-	struct cw_job_incident *one = find_open(all, &decision->resolved_key);
-
-	if (one)
-		cw_incident_step(one->incident, snap, verdict, &quiet);
-}
-
-static void step_known(struct cw_job_incidents *all, struct cw_job_incident *one,
-		       const struct cw_snapshot *snap, const struct cw_verdict *verdict,
-		       const struct cw_stall_decision *decision)
-{
-	bool is_page = decision->phase == CW_STALL_HANG;
-
-	if (cw_incident_is_noted(one->incident) && is_page) {
-		/* The user already has an alert about the cause. */
-		if (is_consequence(all, snap, verdict, is_page))
-			return;
-		one->is_about_unseen = is_about_unseen(verdict);
-		note_ranks(one, snap, verdict);
-	}
-	cw_incident_step(one->incident, snap, verdict, decision);
-}
-
 static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *snap,
 		     const struct cw_verdict *verdict, const struct cw_stall_decision *decision,
 		     bool is_worst)
@@ -188,8 +149,15 @@ static void step_one(struct cw_job_incidents *all, const struct cw_snapshot *sna
 	struct cw_job_incident *known = find_open(all, &decision->key), *new;
 	bool is_page = decision->phase == CW_STALL_HANG, is_due = is_page || decision->is_noticed;
 
+	if (known && is_page && cw_incident_is_noted(known->incident)) {
+		/* The user already has an alert about the cause. */
+		if (is_consequence(all, snap, verdict, is_page))
+			return;
+		known->is_about_unseen = is_about_unseen(verdict);
+		note_ranks(known, snap, verdict);
+	}
 	if (known) {
-		step_known(all, known, snap, verdict, decision);
+		cw_incident_step(known->incident, snap, verdict, decision);
 		return;
 	}
 	known = find_wrong_data(all, verdict, &decision->key);
@@ -220,9 +188,21 @@ void cw_job_incidents_step(struct cw_job_incidents *all, const struct cw_snapsho
 			   const struct cw_verdict_list *list,
 			   const struct cw_stall_decision *decision)
 {
-	for (uint32_t i = 0; i < list->n; i++)
-		follow_wait(all, &decision[i]);
-	close_resolved(all, snap, &list->v[0], &decision[0]);
+	struct cw_stall_decision quiet = { .phase = CW_STALL_QUIET,
+					   .resolved_key = decision[0].resolved_key,
+					   .resolved_after_ns = decision[0].resolved_after_ns };
+	struct cw_job_incident *one;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		one = decision[i].moved_from.is_set && decision[i].key.is_set
+			      ? find_open(all, &decision[i].moved_from)
+			      : NULL;
+		if (one)
+			cw_incident_move(one->incident, &decision[i].key);
+	}
+	one = find_open(all, &quiet.resolved_key);
+	if (one)
+		cw_incident_step(one->incident, snap, &list->v[0], &quiet);
 	for (uint32_t i = 0; i < list->n; i++)
 		step_one(all, snap, &list->v[i], &decision[i], i == 0);
 }

@@ -38,11 +38,6 @@ static bool is_of(const struct cw_job_window *w, uint32_t kind, const struct who
 	       w->comm_rank == whose->comm_rank && !strcmp(w->node, whose->node);
 }
 
-static uint32_t number(const uint32_t *numbers, uint32_t n, uint32_t of_reply)
-{
-	return of_reply && of_reply <= n ? numbers[of_reply - 1] : 0;
-}
-
 /*
  * Adds the reply's call stacks to those of the job. Their numbers stay valid as long as the job has
  * a window.
@@ -88,8 +83,10 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < from->n_ops; i++) {
+		uint32_t stack = from->ops[i].stack;
+
 		w->ops[i] = cw_ages_to_op(&from->ops[i], now_ns);
-		w->ops[i].stack = number(numbers, n_numbers, from->ops[i].stack);
+		w->ops[i].stack = stack && stack <= n_numbers ? numbers[stack - 1] : 0;
 	}
 	w->n_ops = from->n_ops;
 	job->n_window_ops += w->n_ops;
@@ -97,12 +94,6 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 		job->n_past_ops += w->n_ops;
 	DL_APPEND(job->windows, w);
 	return 0;
-}
-
-static bool has_room(const struct cw_job *job, enum cw_window_kind kind, uint32_t n)
-{
-	return job->n_window_ops + n <= CW_JOB_MAX_WINDOW_OPS &&
-	       (kind != CW_WINDOW_PAST || job->n_past_ops + n <= CW_JOB_MAX_PAST_OPS);
 }
 
 int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
@@ -124,18 +115,14 @@ int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_
 		DL_FOREACH_SAFE (job->windows, w, tmp)
 			if (is_of(w, kind, &whose))
 				drop(job, w);
-		if (has_room(job, kind, from->n_ops))
+		if (job->n_window_ops + from->n_ops <= CW_JOB_MAX_WINDOW_OPS &&
+		    (kind != CW_WINDOW_PAST ||
+		     job->n_past_ops + from->n_ops <= CW_JOB_MAX_PAST_OPS))
 			r = add(job, node, from, numbers, reply->n_stacks, kind, now_ns);
 		else if (job->windows_over_limit)
 			++*job->windows_over_limit;
 	}
 	return r;
-}
-
-static bool is_unmoved(const struct cw_job_window *w, const struct cw_msg_member *member)
-{
-	return w->op_index == member->op_index && w->returned == member->coll_returned &&
-	       w->completed == member->coll_completed;
 }
 
 const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
@@ -162,7 +149,9 @@ const struct cw_job_window *cw_job_window(struct cw_job *job, const char *node,
 			w->returned = member->coll_returned;
 			w->completed = member->coll_completed;
 		}
-		if (is_unmoved(w, member) || now_ns - w->read_ns < CW_JOB_WINDOW_FRESH_NS)
+		if ((w->op_index == member->op_index && w->returned == member->coll_returned &&
+		     w->completed == member->coll_completed) ||
+		    now_ns - w->read_ns < CW_JOB_WINDOW_FRESH_NS)
 			return w;
 		drop(job, w);
 		return NULL;

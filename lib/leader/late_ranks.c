@@ -55,18 +55,6 @@ static struct cw_late_rank *find(struct cw_late_ranks *l, const struct cw_snapsh
 	return late;
 }
 
-static void note(struct cw_late_rank *late, const struct cw_snapshot *snap,
-		 const struct cw_slow *said)
-{
-	const struct cw_snap_comm *c = &snap->comms[said->comm];
-
-	late->said = *said;
-	late->comm = c->id;
-	(void)snprintf(late->comm_name, sizeof(late->comm_name), "%s", c->name ? c->name : "");
-	late->n_found++;
-	late->n_missed = 0;
-}
-
 static bool is_in(const struct cw_slow_list *list, const struct cw_snapshot *snap,
 		  const struct cw_late_rank *late)
 {
@@ -100,9 +88,16 @@ uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot
 	l->n = left;
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct cw_late_rank *late = find(l, snap, list->v[i].rank);
+		const struct cw_snap_comm *c = &snap->comms[list->v[i].comm];
 
-		if (late)
-			note(late, snap, &list->v[i]);
+		if (!late)
+			continue;
+		late->said = list->v[i];
+		late->comm = c->id;
+		(void)snprintf(late->comm_name, sizeof(late->comm_name), "%s",
+			       c->name ? c->name : "");
+		late->n_found++;
+		late->n_missed = 0;
 	}
 	return n_over;
 }
@@ -129,28 +124,20 @@ const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64
 	return worst;
 }
 
-/* Formats a time like "14:02 UTC". */
-static const char *since(int64_t wall_ns, char buf[32])
-{
-	char whole[32];
-
-	(void)snprintf(buf, 32, "%.5s UTC", cw_wall_format(wall_ns, whole) + strlen("2026-11-21T"));
-	return buf;
-}
-
 void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len)
 {
 	const struct cw_slow *s = &late->said;
-	char time[32];
+	char whole[32];
 
-	(void)snprintf(buf, len,
-		       "rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
-		       "collectives on %s since %s; the others wait for it %u %% of the time (%s)",
-		       late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
-		       s->n_ops ? 100 * s->n_late / s->n_ops : 0,
-		       *late->comm_name ? late->comm_name : "a communicator",
-		       since(late->since_wall_ns, time), s->percent,
-		       cw_confidence_name(s->confidence));
+	(void)snprintf(
+		buf, len,
+		"rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
+		"collectives on %s since %.5s UTC; the others wait for it %u %% of the time (%s)",
+		late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
+		s->n_ops ? 100 * s->n_late / s->n_ops : 0,
+		*late->comm_name ? late->comm_name : "a communicator",
+		cw_wall_format(late->since_wall_ns, whole) + strlen("2026-11-21T"), s->percent,
+		cw_confidence_name(s->confidence));
 }
 
 void late_ranks_format(const struct cw_late_ranks *l, const struct cw_late_rank *late, char *buf,

@@ -25,7 +25,7 @@
 #include "leader/job_evaluation.h"
 #include "leader/snapshot_build.h"
 
-/* The reason in an objection. believed_times() of the announcing node compares with this text. */
+/* The reason in an objection. take_objection() of the announcing node compares with this text. */
 #define ANNOUNCED_FIRST "another node announced it first"
 
 /* A node's announcement of an incident of a job. We remember it for CW_LEADER_ANNOUNCED_NS. */
@@ -145,13 +145,6 @@ static void note_untracked(struct cw_leader *l, uint32_t uid, const char *label)
 	const struct cw_untracked_item item = { .uid = uid, .label = label };
 
 	cw_untracked_note(l->untracked, &item, -1, cw_clock_now_ns(l->config.clock));
-}
-
-static void forget_untracked(struct cw_leader *l, const struct cw_job_digests *digests)
-{
-	const struct cw_untracked_item item = { .uid = digests->uid, .label = digests->label };
-
-	cw_untracked_forget(l->untracked, &item);
 }
 
 /*
@@ -281,32 +274,6 @@ static void answer(struct cw_leader *l, const struct cw_leader_entry *entry, con
 								   : CW_STANDING_WATCHED });
 }
 
-/* Refuses a digest. The refused node shows the refusal in its status, and tries the next leader. */
-static void refuse_digest(struct cw_leader *l, const struct cw_job_id *job,
-			  const struct cw_msg_digest *d, const char *to)
-{
-	l->stats.refused_digests++;
-	note_untracked(l, d->uid, d->label);
-	send_members(l, to, job,
-		     &(struct cw_msg_members){ .job_hash = d->job_hash,
-					       .number = d->number,
-					       .n_nodes_in_all = 1,
-					       .standing = CW_STANDING_OVER_QUOTA });
-}
-
-/*
- * Passes on a mute that a user typed on another node. We ignore the mute in a refused digest. The
- * status does not list its sender as a node of the job, so the job would become silent without a
- * visible reason.
- */
-static void pass_on_mute(const struct cw_leader *l, const char *from, const struct cw_msg_digest *d)
-{
-	const struct cw_leader_effects *e = l->config.effects;
-
-	if (e->muted && d->n_ranks && strcmp(from, l->config.self) != 0)
-		e->muted(e->user, from, d->uid, d->label, d->muted_until_ns);
-}
-
 /*
  * Finds the entry of a digest. *ret = NULL: this node does not lead the job yet. Returns the result
  * of cw_job_id_read().
@@ -334,6 +301,7 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	int64_t now = cw_clock_now_ns(l->config.clock);
 	bool is_copy = (*msg)->type == CW_MSG_DIGEST_COPY, is_urgent = false;
 	uint64_t number = d->number, job_hash = d->job_hash;
+	const struct cw_leader_effects *effects = l->config.effects;
 	struct cw_job_id job;
 
 	/* We refuse a digest that is not about its sender, or does not name its job. */
@@ -353,10 +321,16 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 		return;
 	}
 	if (!entry && !make_room(l, d->uid, is_copy)) {
+		l->stats.refused_digests++;
 		if (is_copy)
-			l->stats.refused_digests++;
-		else
-			refuse_digest(l, &job, d, from);
+			return;
+		/* The refused node shows the refusal in its status, and tries the next leader. */
+		note_untracked(l, d->uid, d->label);
+		send_members(l, from, &job,
+			     &(struct cw_msg_members){ .job_hash = d->job_hash,
+						       .number = d->number,
+						       .n_nodes_in_all = 1,
+						       .standing = CW_STANDING_OVER_QUOTA });
 		return;
 	}
 	if (!entry)
@@ -378,9 +352,17 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	if (is_urgent || !entry->is_led)
 		entry->next_ns = now;
 	if (!entry->is_led)
-		forget_untracked(l, &entry->digests);
+		cw_untracked_forget(l->untracked,
+				    &(struct cw_untracked_item){ .uid = entry->digests.uid,
+								 .label = entry->digests.label });
 	entry->is_led = true;
-	pass_on_mute(l, from, d); /* the entry owns the message now */
+	/*
+	 * We pass on a mute that a user typed on another node. We ignore the mute in a refused
+	 * digest. The status does not list its sender as a node of the job, so the job would become
+	 * silent without a visible reason. The entry owns the message now.
+	 */
+	if (effects->muted && d->n_ranks && strcmp(from, l->config.self) != 0)
+		effects->muted(effects->user, from, d->uid, d->label, d->muted_until_ns);
 	answer(l, entry, from, number, job_hash);
 }
 
@@ -542,31 +524,26 @@ static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, con
 	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
 }
 
-/*
- * Returns how often an objection may defer an incident; 0 = without limit. The objection "another
- * node announced it" shows no knowledge of the objecting node, because any node can announce.
- */
-static unsigned believed_times(const struct cw_leader *l, const char *from,
-			       const struct cw_msg_incident_objection *o)
-{
-	struct cw_job_id job;
-
-	if (cw_job_id_make(o->uid, o->label, &job) < 0)
-		return CW_INCIDENT_MAX_DEFERRED;
-	if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
-		return 0;
-	return cw_election_is_stand_in(l->config.members, &job)
-		       ? CW_INCIDENT_MAX_DEFERRED_PARTITIONED
-		       : CW_INCIDENT_MAX_DEFERRED;
-}
-
 static void take_objection(struct cw_leader *l, const char *from,
 			   const struct cw_msg_incident_objection *o)
 {
 	struct cw_incident *inc = find_incident(l, o->uid, o->label, o->id);
+	/* how often the objection may defer an incident; 0 = without limit */
+	unsigned times = CW_INCIDENT_MAX_DEFERRED;
+	struct cw_job_id job;
 
 	l->stats.objections++;
-	if (inc && !cw_incident_object(inc, from, o->reason, believed_times(l, from, o)))
+	/*
+	 * The objection "another node announced it" shows no knowledge of the objecting node,
+	 * because any node can announce.
+	 */
+	if (cw_job_id_make(o->uid, o->label, &job) == 0) {
+		if (strcmp(o->reason, ANNOUNCED_FIRST) != 0 && is_party(l, &job, from))
+			times = 0;
+		else if (cw_election_is_stand_in(l->config.members, &job))
+			times = CW_INCIDENT_MAX_DEFERRED_PARTITIONED;
+	}
+	if (inc && !cw_incident_object(inc, from, o->reason, times))
 		l->stats.overruled++;
 }
 
@@ -655,17 +632,6 @@ static void charge(struct cw_leader *l, uint32_t uid, int64_t start, int64_t now
 	}
 }
 
-static void evaluate(struct cw_leader *l, struct cw_leader_entry *entry, int64_t now)
-{
-	int64_t start = cpu_ns(l);
-
-	entry->next_ns = now + CW_LEADER_EVALUATE_EVERY_NS;
-	entry->evaluated_ns = now;
-	entry->was_announced_by_lost_peer = was_announced_by_lost_peer(l, &entry->digests.job);
-	cw_job_evaluation_run(&l->evaluations, entry, now);
-	charge(l, entry->digests.uid, start, now);
-}
-
 /* True if the CPU budget allows us to continue a pending evaluation. */
 static bool may_finish(struct cw_leader *l, int64_t now)
 {
@@ -677,86 +643,45 @@ static bool may_finish(struct cw_leader *l, int64_t now)
 	       (!l->evaluations.pending.is_judged || l->spent_ns < CW_LEADER_TEXT_NS);
 }
 
-static void finish_evaluation(struct cw_leader *l, int64_t now)
-{
-	uint32_t uid;
-	int64_t start;
-
-	if (!may_finish(l, now))
-		return;
-	uid = l->evaluations.pending.entry->digests.uid;
-	start = cpu_ns(l);
-	cw_job_evaluation_finish(&l->evaluations);
-	charge(l, uid, start, now);
-}
-
 /* Compares two entries for sorting: the entry with the oldest evaluation comes first. */
 static int by_last_evaluation(const struct cw_leader_entry *a, const struct cw_leader_entry *b)
 {
 	return (a->evaluated_ns > b->evaluated_ns) - (a->evaluated_ns < b->evaluated_ns);
 }
 
-static bool is_led_elsewhere(const struct cw_leader *l, const struct cw_job_id *job)
-{
-	const char *leader = cw_election_leader(l->config.members, job);
-
-	return leader && strcmp(leader, l->config.self) != 0;
-}
-
-/*
- * Notices that the job's nodes have another leader now. We keep the digests in case that leader is
- * lost.
- */
-static void update_leadership(struct cw_leader *l, struct cw_leader_entry *entry)
-{
-	if (!entry->is_led || cw_job_digests_is_led_here(&entry->digests) ||
-	    cw_job_digests_n_reporting(&entry->digests) == 0)
-		return;
-	end_jobs(l, entry, false);
-	entry->is_led = false;
-}
-
-/* Notes the end of a hold-up of this daemon. Returns the current time. */
-static int64_t note_time(struct cw_leader *l)
-{
-	int64_t now = cw_clock_now_ns(l->config.clock);
-	int64_t awake = cw_clock_awake_ns(l->config.clock);
-
-	if (now - awake > l->evaluations.held_ns)
-		l->woke_ns = awake;
-	l->evaluations.held_ns = now - awake;
-	return now;
-}
-
-/*
- * True if the entry's digests are old because this daemon was held up. We do not evaluate until the
- * job's nodes have sent new digests, or are late with them.
- */
-static bool is_out_of_date(const struct cw_leader *l, const struct cw_leader_entry *entry)
-{
-	return l->woke_ns &&
-	       cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_JOB_DIGESTS_GONE_NS &&
-	       cw_job_digests_awaits(&entry->digests, l->woke_ns);
-}
-
 /* Evaluates the entry if it is due, within the limits of one iteration. */
 static void evaluate_if_due(struct cw_leader *l, struct cw_leader_entry *entry, int64_t now)
 {
 	struct cw_job *job;
+	int64_t start;
 
 	DL_FOREACH (entry->jobs, job) {
 		if (job->is_due)
 			entry->next_ns = now;
 		job->is_due = false;
 	}
-	if (now < entry->next_ns || now < entry->not_before_ns || is_out_of_date(l, entry))
+	if (now < entry->next_ns || now < entry->not_before_ns)
+		return;
+	/*
+	 * If this daemon was held up, the entry's digests may be old. We do not evaluate until the
+	 * job's nodes have sent new digests, or are late with them.
+	 */
+	if (l->woke_ns &&
+	    cw_clock_awake_ns(l->config.clock) - l->woke_ns < CW_JOB_DIGESTS_GONE_NS &&
+	    cw_job_digests_awaits(&entry->digests, l->woke_ns))
 		return;
 	if (l->evaluations.iteration_members >=
 		    cw_job_evaluation_iteration_members(&l->evaluations) ||
-	    !cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES))
+	    !cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES)) {
 		l->evaluations.has_deferred = true;
-	else
-		evaluate(l, entry, now);
+		return;
+	}
+	start = cpu_ns(l);
+	entry->next_ns = now + CW_LEADER_EVALUATE_EVERY_NS;
+	entry->evaluated_ns = now;
+	entry->was_announced_by_lost_peer = was_announced_by_lost_peer(l, &entry->digests.job);
+	cw_job_evaluation_run(&l->evaluations, entry, now);
+	charge(l, entry->digests.uid, start, now);
 }
 
 /*
@@ -765,7 +690,9 @@ static void evaluate_if_due(struct cw_leader *l, struct cw_leader_entry *entry, 
  */
 static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 {
-	bool was_led_here = entry->is_led && !is_led_elsewhere(l, &entry->digests.job);
+	const char *leader = cw_election_leader(l->config.members, &entry->digests.job);
+	bool is_led_elsewhere = leader && strcmp(leader, l->config.self) != 0;
+	bool was_led_here = entry->is_led && !is_led_elsewhere;
 
 	if (was_led_here && cw_job_digests_is_lost(&entry->digests)) {
 		leader_log(l->config.effects, CW_LOG_NOTICE,
@@ -780,17 +707,28 @@ static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 
 bool cw_leader_tick(struct cw_leader *l)
 {
-	int64_t now = note_time(l);
+	int64_t now = cw_clock_now_ns(l->config.clock);
+	int64_t awake = cw_clock_awake_ns(l->config.clock);
 	struct cw_leader_entry *entry, *tmp;
 	struct cw_job *job;
 
+	/* A hold-up of this daemon has ended. */
+	if (now - awake > l->evaluations.held_ns)
+		l->woke_ns = awake;
+	l->evaluations.held_ns = now - awake;
 	l->evaluations.iteration_members = 0;
 	l->evaluations.has_deferred = false;
 	if (now - l->untracked_ns >= CW_NS_PER_S) {
 		l->untracked_ns = now;
 		cw_untracked_tick(l->untracked, now);
 	}
-	finish_evaluation(l, now);
+	if (may_finish(l, now)) {
+		uint32_t uid = l->evaluations.pending.entry->digests.uid;
+		int64_t start = cpu_ns(l);
+
+		cw_job_evaluation_finish(&l->evaluations);
+		charge(l, uid, start, now);
+	}
 	HASH_SRT(hh, l->entries, by_last_evaluation);
 	HASH_ITER (hh, l->entries, entry, tmp) {
 		cw_job_digests_refresh(&entry->digests, l->config.effects, l->config.self,
@@ -799,7 +737,15 @@ bool cw_leader_tick(struct cw_leader *l)
 			end_entry(l, entry);
 			continue;
 		}
-		update_leadership(l, entry);
+		/*
+		 * The job's nodes may have another leader now. We keep the digests in case that
+		 * leader is lost.
+		 */
+		if (entry->is_led && !cw_job_digests_is_led_here(&entry->digests) &&
+		    cw_job_digests_n_reporting(&entry->digests)) {
+			end_jobs(l, entry, false);
+			entry->is_led = false;
+		}
 		if (!entry->is_led)
 			continue;
 		evaluate_if_due(l, entry, now);

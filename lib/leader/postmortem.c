@@ -56,15 +56,6 @@ struct cw_postmortem {
 
 /* ---- a living job ---- */
 
-static bool has_failure(const struct cw_snapshot *snap)
-{
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
-		    (snap->ranks[i].liveness != CW_LIVE_EXITED || snap->ranks[i].exit_code))
-			return true;
-	return false;
-}
-
 static void note_wait(struct cw_postmortem_wait *w, const struct cw_snapshot *snap,
 		      const struct cw_verdict *verdict)
 {
@@ -88,7 +79,11 @@ static void note_wait(struct cw_postmortem_wait *w, const struct cw_snapshot *sn
 void cw_postmortem_remember(struct cw_postmortem_memory *m, const struct cw_snapshot *snap,
 			    const struct cw_verdict_list *list)
 {
-	m->has_failed = has_failure(snap);
+	m->has_failed = false;
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (cw_liveness_is_dead(snap->ranks[i].liveness) &&
+		    (snap->ranks[i].liveness != CW_LIVE_EXITED || snap->ranks[i].exit_code))
+			m->has_failed = true;
 	if (m->has_failed)
 		return;
 	m->seen_ns = snap->now_ns;
@@ -163,28 +158,6 @@ static void identify(struct cw_postmortem *postmortem, const struct cw_job_diges
 	}
 }
 
-static unsigned count_dead(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
-			   unsigned n_refs)
-{
-	unsigned dead = 0;
-
-	for (unsigned i = 0; i < n_refs; i++)
-		dead += cw_liveness_is_dead(cw_job_digests_rank(digests, &refs[i])->liveness);
-	return dead;
-}
-
-static bool is_of(const struct cw_postmortem *postmortem, const struct cw_job_digests *digests,
-		  const struct cw_rank_ref *refs, unsigned n_refs)
-{
-	for (unsigned i = 0; i < n_refs; i++) {
-		const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
-
-		if (r->start_ticks == postmortem->start_ticks && r->pid == postmortem->pid)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Finds a post-mortem by its identity, or else by any of its processes. A component of ranks
  * without a communicator grows with each rank that ends, and its identity changes.
@@ -202,8 +175,12 @@ static struct cw_postmortem *find(const struct cw_postmortems *all,
 		    postmortem->start_ticks == like->start_ticks)
 			return postmortem;
 	DL_FOREACH (all->list, postmortem)
-		if (is_of(postmortem, digests, refs, n_refs))
-			return postmortem;
+		for (unsigned i = 0; i < n_refs; i++) {
+			const struct cw_msg_rank *r = cw_job_digests_rank(digests, &refs[i]);
+
+			if (r->start_ticks == postmortem->start_ticks && r->pid == postmortem->pid)
+				return postmortem;
+		}
 	return NULL;
 }
 
@@ -252,14 +229,15 @@ bool cw_postmortem_is_due(struct cw_postmortems *all, const struct cw_job_digest
 			  const struct cw_rank_ref *refs, unsigned n_refs, int64_t now_ns)
 {
 	struct cw_postmortem *postmortem = find_or_add(all, digests, refs, n_refs, now_ns);
-	unsigned dead;
+	unsigned dead = 0;
 
 	if (!postmortem)
 		return false;
 	postmortem->is_seen = true;
 	if (postmortem->is_done)
 		return false;
-	dead = count_dead(digests, refs, n_refs);
+	for (unsigned i = 0; i < n_refs; i++)
+		dead += cw_liveness_is_dead(cw_job_digests_rank(digests, &refs[i])->liveness);
 	if (dead != postmortem->n_dead) {
 		postmortem->n_dead = dead;
 		postmortem->changed_ns = now_ns;
@@ -334,37 +312,21 @@ static void share_facts(const struct cw_postmortem_input *input, struct cw_postm
 	}
 }
 
-static struct cw_postmortem_death *deaths_of(const struct cw_postmortem_input *input)
-{
-	struct cw_postmortem_death *deaths =
-		calloc((size_t)input->snap->n_ranks + 1, sizeof(*deaths));
-
-	for (uint32_t i = 0; deaths && i < input->snap->n_ranks; i++)
-		deaths[i] = death_of(input, i);
-	if (deaths)
-		share_facts(input, deaths);
-	return deaths;
-}
-
 /* ---- blame ---- */
-
-static bool is_waited_for(const struct cw_postmortem_wait *w, int32_t rank)
-{
-	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		if (w->culprits[i] == rank)
-			return true;
-	return false;
-}
 
 /* True if the rank ended itself after too long a wait, as a job's own watchdog does. */
 static bool was_ended_by_waiting(const struct cw_postmortem_wait *w,
 				 const struct cw_postmortem_death *death, int32_t rank)
 {
+	bool is_waited_for = false;
+
+	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
+		is_waited_for = is_waited_for || w->culprits[i] == rank;
 	if (death->end_by != CW_END_BY_UNKNOWN && death->end_by != CW_END_BY_NOBODY &&
 	    death->end_by != CW_END_BY_ITSELF)
 		return false;
 	if (death->liveness == CW_LIVE_KILLED && death->term_signal == SIGABRT)
-		return death->is_inside_call || !is_waited_for(w, rank);
+		return death->is_inside_call || !is_waited_for;
 	return death->liveness == CW_LIVE_EXITED && death->exit_code && death->is_inside_call;
 }
 
@@ -513,18 +475,6 @@ static void conclude(struct cw_postmortem *pm, const struct cw_leader_effects *e
 
 /* ---- evaluation ---- */
 
-static void say_cancelled(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
-			  const struct cw_postmortem_death *deaths)
-{
-	const struct cw_snap_rank *r = &input->snap->ranks[postmortem->first.earliest];
-	char how[96];
-
-	cw_postmortem_format_end(&deaths[postmortem->first.earliest], how, sizeof(how));
-	(void)snprintf(postmortem->cancelled, sizeof(postmortem->cancelled), "rank %d %s%s",
-		       r->rank, cw_cause_verb(r->cause_kind, r->cause_by),
-		       r->cause && *r->cause ? r->cause : how);
-}
-
 static bool has_unalerted_wrong_data(const struct cw_postmortem_input *input)
 {
 	for (uint32_t i = 0; input->list && i < input->list->n; i++)
@@ -543,15 +493,6 @@ static bool is_a_job(const struct cw_snapshot *snap)
 		if (!cw_snap_rank_shares_process(&snap->ranks[0], &snap->ranks[i]))
 			return true;
 	return snap->ranks_expected > 1 && snap->ranks_expected > snap->n_ranks;
-}
-
-/* Copies the facts that only the first evaluation has, unless the new document contradicts them. */
-static void take_over(json_t *doc, const json_t *old)
-{
-	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
-		(void)json_object_set(doc, "last_calls", json_object_get(old, "last_calls"));
-	if (json_array_size(json_object_get(old, "wrong_data")))
-		(void)json_object_set(doc, "wrong_data", json_object_get(old, "wrong_data"));
 }
 
 static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
@@ -574,6 +515,7 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 			 .is_set = true },
 		.start_ticks = postmortem->start_ticks,
 	};
+	const json_t *old = postmortem->doc;
 	char id[CW_INCIDENT_ID_LEN];
 	json_t *doc;
 
@@ -585,7 +527,11 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 	doc = cw_postmortem_doc(&facts);
 	if (!doc)
 		return -ENOMEM;
-	take_over(doc, postmortem->doc);
+	/* Some facts only the first evaluation has. They stay unless the new document differs. */
+	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
+		(void)json_object_set(doc, "last_calls", json_object_get(old, "last_calls"));
+	if (json_array_size(json_object_get(old, "wrong_data")))
+		(void)json_object_set(doc, "wrong_data", json_object_get(old, "wrong_data"));
 	json_decref(postmortem->doc);
 	postmortem->doc = doc;
 	postmortem->verdict_class = (uint32_t)cw_class_from_name(
@@ -594,27 +540,28 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 	return 0;
 }
 
-static int64_t newest_death_ns(const struct cw_snapshot *snap)
-{
-	int64_t newest = 0;
-
-	for (uint32_t i = 0; i < snap->n_ranks; i++)
-		if (snap->ranks[i].ended_ns > newest)
-			newest = snap->ranks[i].ended_ns;
-	return newest;
-}
-
 static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input)
 {
-	_cleanup_(freep) struct cw_postmortem_death *deaths = deaths_of(input);
-	_cleanup_(freep) bool *is_first =
-		calloc((size_t)input->snap->n_ranks + 1, sizeof(*is_first));
+	uint32_t n = input->snap->n_ranks;
+	_cleanup_(freep) struct cw_postmortem_death *deaths =
+		calloc((size_t)n + 1, sizeof(*deaths));
+	_cleanup_(freep) bool *is_first = calloc((size_t)n + 1, sizeof(*is_first));
 
 	if (!deaths || !is_first)
 		return -ENOMEM;
-	cw_postmortem_order(deaths, input->snap->n_ranks, is_first, &postmortem->first);
-	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED)
-		say_cancelled(postmortem, input, deaths);
+	for (uint32_t i = 0; i < n; i++)
+		deaths[i] = death_of(input, i);
+	share_facts(input, deaths);
+	cw_postmortem_order(deaths, n, is_first, &postmortem->first);
+	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED) {
+		const struct cw_snap_rank *r = &input->snap->ranks[postmortem->first.earliest];
+		char how[96];
+
+		cw_postmortem_format_end(&deaths[postmortem->first.earliest], how, sizeof(how));
+		(void)snprintf(postmortem->cancelled, sizeof(postmortem->cancelled), "rank %d %s%s",
+			       r->rank, cw_cause_verb(r->cause_kind, r->cause_by),
+			       r->cause && *r->cause ? r->cause : how);
+	}
 	if (postmortem->first.outcome == CW_POSTMORTEM_FAILED || has_unalerted_wrong_data(input))
 		return make_doc(postmortem, input, deaths, is_first);
 	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED && postmortem->doc) {
@@ -625,34 +572,32 @@ static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_i
 	return 0;
 }
 
-static void begin(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input)
-{
-	postmortem->uid = input->uid;
-	(void)snprintf(postmortem->job, sizeof(postmortem->job), "%s",
-		       input->snap->job ? input->snap->job : "");
-	if (input->memory) {
-		postmortem->memory = *input->memory;
-		postmortem->has_memory = true;
-	}
-}
-
 void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_effects *effects,
 			    const struct cw_postmortem_input *input)
 {
+	const struct cw_snapshot *snap = input->snap;
 	struct cw_postmortem like = { 0 }, *e;
+	int64_t newest_death_ns = 0;
 
 	identify(&like, input->digests, input->refs, input->snap->n_ranks);
 	e = find(all, &like, input->digests, input->refs, input->snap->n_ranks);
 	if (!e || e->is_done)
 		return;
-	if (!*e->job)
-		begin(e, input);
+	if (!*e->job) {
+		e->uid = input->uid;
+		(void)snprintf(e->job, sizeof(e->job), "%s", snap->job ? snap->job : "");
+		e->has_memory = e->has_memory || input->memory;
+		if (input->memory)
+			e->memory = *input->memory;
+	}
 	/* A later evaluation may find an alert from before a restart. */
 	if (!*e->incident)
 		(void)snprintf(e->incident, sizeof(e->incident), "%s", input->incident);
-	if (!is_a_job(input->snap) ||
-	    (!e->has_memory &&
-	     input->snap->now_ns - newest_death_ns(input->snap) > CW_POSTMORTEM_OLD_NS)) {
+	for (uint32_t i = 0; i < snap->n_ranks; i++)
+		if (snap->ranks[i].ended_ns > newest_death_ns)
+			newest_death_ns = snap->ranks[i].ended_ns;
+	if (!is_a_job(snap) ||
+	    (!e->has_memory && snap->now_ns - newest_death_ns > CW_POSTMORTEM_OLD_NS)) {
 		finish(e);
 		return;
 	}

@@ -523,20 +523,6 @@ static json_t *notes_doc(const struct cw_postmortem_facts *facts)
 
 /* ---- summary ---- */
 
-/*
- * Appends how the rank ended: "it was killed by SIGKILL sent by …". Uses the kernel's facts if
- * there are any.
- */
-static void add_how(const struct cw_postmortem_facts *facts, uint32_t i, char *buf, size_t len)
-{
-	const struct cw_snap_rank *r = rank_of(facts, i);
-	char how[96];
-
-	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	cw_text_append(buf, len, "it %s%s", cw_cause_verb(r->cause_kind, r->cause_by),
-		       r->cause && *r->cause ? r->cause : how);
-}
-
 static uint32_t n_dead(const struct cw_postmortem_facts *facts)
 {
 	uint32_t n = 0;
@@ -554,16 +540,6 @@ static int64_t last_ns(const struct cw_postmortem_facts *facts)
 		if (is_dead(facts, i) && facts->deaths[i].ended_ns > last)
 			last = facts->deaths[i].ended_ns;
 	return last;
-}
-
-static void add_others(const struct cw_postmortem_facts *facts, char *buf, size_t len)
-{
-	uint32_t others = n_dead(facts) - facts->first->n_first;
-	int64_t within = last_ns(facts) - first_ns(facts);
-
-	if (others)
-		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
-			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 }
 
 /* True if we know all expected ranks of the job, and all of them have ended. */
@@ -588,21 +564,26 @@ static const char *first_verb(const struct cw_postmortem_facts *facts)
 static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t len)
 {
 	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
+	const struct cw_snap_rank *r;
 	uint32_t i = 0;
-	char ranks[RANKS_BYTES + 16];
+	char ranks[RANKS_BYTES + 16], how[96];
 
 	while (!facts->is_first[i])
 		i++;
+	r = rank_of(facts, i);
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
 	if (facts->first->reason == CW_POSTMORTEM_TIE)
 		cw_text_append(
 			buf, len,
 			"%s ended too close together to tell who was first; of rank %d on %s: ",
-			ranks, rank_of(facts, i)->rank, node_of(facts, i));
+			ranks, r->rank, node_of(facts, i));
 	else
 		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
 			       node_of(facts, i), first_verb(facts));
-	add_how(facts, i, buf, len);
+	/* We use the kernel's facts if there are any. */
+	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
+	cw_text_append(buf, len, "it %s%s", cw_cause_verb(r->cause_kind, r->cause_by),
+		       r->cause && *r->cause ? r->cause : how);
 	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
 		cw_text_append(buf, len,
 			       ", what %u other%s ended of at the same time can follow from that",
@@ -625,18 +606,6 @@ static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_
 	say_first(facts, buf, len);
 }
 
-static void say_cancelled(const struct cw_postmortem_facts *facts, char *buf, size_t len)
-{
-	uint32_t i = facts->first->earliest;
-	const struct cw_snap_rank *r = rank_of(facts, i);
-	char how[96];
-
-	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", r->rank,
-		       node_of(facts, i), cw_cause_verb(r->cause_kind, r->cause_by),
-		       r->cause && *r->cause ? r->cause : how);
-}
-
 static enum cw_class class_of(const struct cw_postmortem_facts *facts)
 {
 	if (facts->blamed)
@@ -649,30 +618,37 @@ static enum cw_class class_of(const struct cw_postmortem_facts *facts)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
-/* True if we blame mismatched calls. The summary then already contains these calls. */
-static bool is_of_calls(const struct cw_postmortem_facts *facts)
-{
-	return facts->blamed && facts->blamed->verdict_class == CW_CLASS_MISMATCH;
-}
-
 static void summarize(const struct cw_postmortem_facts *facts, const json_t *wrong, char *buf,
 		      size_t len)
 {
+	uint32_t earliest = facts->first->earliest, others = n_dead(facts) - facts->first->n_first;
+	int64_t within = last_ns(facts) - first_ns(facts);
+
 	buf[0] = '\0';
-	if (facts->blamed)
+	if (facts->blamed) {
 		say_blamed(facts, buf, len);
-	else if (has_first(facts))
+	} else if (has_first(facts)) {
 		say_first(facts, buf, len);
-	else if (facts->first->outcome == CW_POSTMORTEM_CANCELLED)
-		say_cancelled(facts, buf, len);
-	else
+	} else if (facts->first->outcome == CW_POSTMORTEM_CANCELLED) {
+		const struct cw_snap_rank *r = rank_of(facts, earliest);
+		char how[96];
+
+		cw_postmortem_format_end(&facts->deaths[earliest], how, sizeof(how));
+		cw_text_append(buf, len, "the job was cancelled: rank %d on %s %s%s", r->rank,
+			       node_of(facts, earliest), cw_cause_verb(r->cause_kind, r->cause_by),
+			       r->cause && *r->cause ? r->cause : how);
+	} else {
 		cw_text_append(buf, len, "all ranks ended well, but %s",
 			       class_of(facts) == CW_CLASS_MISMATCH
 				       ? "data were wrong"
 				       : "sends and receives did not match");
-	if (has_first(facts))
-		add_others(facts, buf, len);
-	if (json_array_size(wrong) && !is_of_calls(facts))
+	}
+	if (has_first(facts) && others)
+		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
+			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
+	/* If we blame mismatched calls, the summary already contains them. */
+	if (json_array_size(wrong) &&
+	    !(facts->blamed && facts->blamed->verdict_class == CW_CLASS_MISMATCH))
 		cw_text_append(buf, len, "; not told before: %s",
 			       json_string_value(json_array_get(wrong, 0)));
 }
@@ -747,24 +723,6 @@ static json_t *culprits_doc(const struct cw_postmortem_facts *facts)
 	return cw_json_finish(list, bad);
 }
 
-static json_t *times_doc(const struct cw_postmortem_facts *facts)
-{
-	return cw_json_object((struct cw_json_member[]){
-		{ "first", wall(facts, first_ns(facts)) },
-		{ "last", wall(facts, last_ns(facts)) },
-		{ "confirmed", wall(facts, facts->input->snap->now_ns) },
-		{ NULL },
-	});
-}
-
-static json_t *coverage_doc(const struct cw_postmortem_facts *facts)
-{
-	return json_pack("{s:I, s:I, s:I}", "ranks_expected",
-			 (json_int_t)facts->input->snap->ranks_expected, "ranks_seen",
-			 (json_int_t)facts->input->snap->n_ranks, "ranks_ended",
-			 (json_int_t)n_dead(facts));
-}
-
 json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_postmortem_input *input = facts->input;
@@ -796,8 +754,19 @@ json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts)
 		{ "last_calls", last_doc(facts) },
 		{ "wrong_data", wrong },
 		{ "notes", notes_doc(facts) },
-		{ "coverage", coverage_doc(facts) },
-		{ "times", times_doc(facts) },
+		{ "coverage",
+		  cw_json_object((struct cw_json_member[]){
+			  { "ranks_expected", json_integer(input->snap->ranks_expected) },
+			  { "ranks_seen", json_integer(input->snap->n_ranks) },
+			  { "ranks_ended", json_integer(n_dead(facts)) },
+			  { NULL },
+		  }) },
+		{ "times", cw_json_object((struct cw_json_member[]){
+				   { "first", wall(facts, first_ns(facts)) },
+				   { "last", wall(facts, last_ns(facts)) },
+				   { "confirmed", wall(facts, input->snap->now_ns) },
+				   { NULL },
+			   }) },
 		{ "leader", cw_json_text(input->self) },
 		{ "command", json_string(command) },
 		{ NULL },

@@ -108,13 +108,9 @@ static bool is_together(const struct cw_postmortem_death *a, const struct cw_pos
 	return apart <= a->unsure_ns + b->unsure_ns;
 }
 
-/* True if both ranks are of one process. They then end at one time and for one cause. */
-static bool is_one_process(const struct cw_postmortem_death *a, const struct cw_postmortem_death *b)
-{
-	return a->node == b->node && a->pid > 0 && a->pid == b->pid && a->ended_ns == b->ended_ns;
-}
-
-/* True if all marked ranks belong to one process. */
+/*
+ * True if all marked ranks belong to one process. They then end at one time and for one cause.
+ */
 static bool are_one_process(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			    const bool *marked)
 {
@@ -123,35 +119,12 @@ static bool are_one_process(const struct cw_postmortem_death *deaths, uint32_t n
 	for (uint32_t i = 0; i < n_deaths; i++) {
 		if (!marked[i])
 			continue;
-		if (one && !is_one_process(one, &deaths[i]))
+		if (one && (one->node != deaths[i].node || one->pid <= 0 ||
+			    one->pid != deaths[i].pid || one->ended_ns != deaths[i].ended_ns))
 			return false;
 		one = one ? one : &deaths[i];
 	}
 	return true;
-}
-
-/* True if one of the marked ranks sent the signal to rank i. */
-static bool was_sent_by_one_of(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
-			       const bool *marked, uint32_t i)
-{
-	for (uint32_t k = 0;
-	     deaths[i].end_by == CW_END_BY_PROCESS && deaths[i].end_sender && k < n_deaths; k++)
-		if (k != i && marked[k] && deaths[k].node == deaths[i].node &&
-		    deaths[k].pid == deaths[i].end_sender)
-			return true;
-	return false;
-}
-
-static void keep_strongest(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
-			   bool *is_first)
-{
-	enum cw_postmortem_kind best = CW_POSTMORTEM_ALIVE;
-
-	for (uint32_t i = 0; i < n_deaths; i++)
-		if (is_first[i] && cw_postmortem_kind(&deaths[i]) < best)
-			best = cw_postmortem_kind(&deaths[i]);
-	for (uint32_t i = 0; i < n_deaths; i++)
-		is_first[i] = is_first[i] && cw_postmortem_kind(&deaths[i]) == best;
 }
 
 static uint32_t count(const bool *is, uint32_t n_deaths)
@@ -173,7 +146,15 @@ static void drop_receivers(const struct cw_postmortem_death *deaths, uint32_t n_
 	uint32_t left = count(is_first, n_deaths);
 
 	for (uint32_t i = 0; i < n_deaths && left > 1; i++) {
-		if (!is_first[i] || !was_sent_by_one_of(deaths, n_deaths, is_first, i))
+		const struct cw_postmortem_death *death = &deaths[i];
+		uint32_t k = 0;
+
+		if (!is_first[i] || death->end_by != CW_END_BY_PROCESS || !death->end_sender)
+			continue;
+		while (k < n_deaths && (k == i || !is_first[k] || deaths[k].node != death->node ||
+					deaths[k].pid != death->end_sender))
+			k++;
+		if (k == n_deaths)
 			continue;
 		is_first[i] = false;
 		f->is_sender_known = true;
@@ -219,59 +200,46 @@ static bool is_cancelled(const struct cw_postmortem_death *deaths, uint32_t n_de
 	return 2 * asked > f->n_failed;
 }
 
-static void find_earliest(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
-			  struct cw_postmortem_first *f)
-{
-	for (uint32_t i = 0; i < n_deaths; i++) {
-		if (!has_failed(&deaths[i]))
-			continue;
-		if (!f->n_failed++ || deaths[i].ended_ns < deaths[f->earliest].ended_ns)
-			f->earliest = i;
-	}
-}
-
-/* Returns the time from the earliest failure to the next one that is clearly later. */
-static int64_t margin(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
-		      uint32_t earliest)
-{
-	int64_t least = 0;
-
-	for (uint32_t i = 0; i < n_deaths; i++) {
-		int64_t apart = deaths[i].ended_ns - deaths[earliest].ended_ns;
-
-		if (has_failed(&deaths[i]) && !is_together(&deaths[earliest], &deaths[i]) &&
-		    (!least || apart < least))
-			least = apart;
-	}
-	return least;
-}
-
 void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			 bool *is_first, struct cw_postmortem_first *ret)
 {
+	enum cw_postmortem_kind strongest = CW_POSTMORTEM_ALIVE;
 	struct cw_postmortem_first f = { 0 };
 	bool is_one;
 
-	for (uint32_t i = 0; i < n_deaths; i++)
+	for (uint32_t i = 0; i < n_deaths; i++) {
 		is_first[i] = false;
-	find_earliest(deaths, n_deaths, &f);
+		if (!has_failed(&deaths[i]))
+			continue;
+		if (!f.n_failed++ || deaths[i].ended_ns < deaths[f.earliest].ended_ns)
+			f.earliest = i;
+	}
 	if (!f.n_failed) {
 		*ret = f;
 		return;
 	}
 	for (uint32_t i = 0; i < n_deaths; i++) {
-		is_first[i] =
-			has_failed(&deaths[i]) && is_together(&deaths[f.earliest], &deaths[i]);
+		int64_t apart_ns = deaths[i].ended_ns - deaths[f.earliest].ended_ns;
+
+		if (!has_failed(&deaths[i]))
+			continue;
+		is_first[i] = is_together(&deaths[f.earliest], &deaths[i]);
 		f.n_together += is_first[i];
+		/* The time from the earliest failure to the next one that is clearly later. */
+		if (!is_first[i] && (!f.margin_ns || apart_ns < f.margin_ns))
+			f.margin_ns = apart_ns;
 	}
-	f.margin_ns = margin(deaths, n_deaths, f.earliest);
 	is_one = are_one_process(deaths, n_deaths, is_first);
 	if (f.n_failed > 1 && !is_one)
 		f.reason = CW_POSTMORTEM_BY_CAUSE;
 	else if (f.n_failed > f.n_together)
 		f.reason = CW_POSTMORTEM_BY_TIME;
 	drop_receivers(deaths, n_deaths, is_first, &f);
-	keep_strongest(deaths, n_deaths, is_first);
+	for (uint32_t i = 0; i < n_deaths; i++)
+		if (is_first[i] && cw_postmortem_kind(&deaths[i]) < strongest)
+			strongest = cw_postmortem_kind(&deaths[i]);
+	for (uint32_t i = 0; i < n_deaths; i++)
+		is_first[i] = is_first[i] && cw_postmortem_kind(&deaths[i]) == strongest;
 	f.n_first = count(is_first, n_deaths);
 	if (f.n_first > 1 && !are_one_process(deaths, n_deaths, is_first))
 		f.reason = CW_POSTMORTEM_TIE;

@@ -69,18 +69,6 @@ static unsigned least_policy(const struct cw_build *in, uint32_t flags)
 	return least;
 }
 
-/*
- * Returns the policy of the job. We take the policy with the most alerts, so that no single node,
- * whatever its name, can silence a job or make us more patient. A node whose ranks have no record
- * does not know their policy variable. So we prefer nodes with records.
- */
-static unsigned policy_of_all(const struct cw_build *in)
-{
-	unsigned said = least_policy(in, CW_RANKF_HAS_RECORD);
-
-	return said != POLICY_NONE ? said : least_policy(in, 0);
-}
-
 static int add_node(struct builder *b, uint32_t node, uint32_t *ret_index)
 {
 	const struct cw_job_digests_node *n = &b->in->digests->nodes[node];
@@ -271,18 +259,6 @@ static int copy_connections(struct builder *b, struct cw_snap_member *member,
 	return 0;
 }
 
-static int fill_member(struct builder *b, uint32_t comm, struct cw_snap_member *to,
-		       const struct cw_msg_member *member, int64_t at_ns)
-{
-	int r;
-
-	copy_facts(to, member, at_ns);
-	r = copy_ops(b, comm, to, member, at_ns);
-	if (r >= 0)
-		r = copy_connections(b, to, member, at_ns);
-	return r < 0 ? r : cw_snapshot_own_member(b->snap, to);
-}
-
 static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t rank_index,
 		      const struct cw_msg_member *from)
 {
@@ -302,8 +278,14 @@ static int add_member(struct builder *b, const struct cw_rank_ref *ref, uint32_t
 		b->doubles++;
 		return 0;
 	}
+	if (r < 0)
+		return r;
+	copy_facts(member, from, node->received_ns);
+	r = copy_ops(b, comm, member, from, node->received_ns);
 	if (r >= 0)
-		r = fill_member(b, comm, member, from, node->received_ns);
+		r = copy_connections(b, member, from, node->received_ns);
+	if (r >= 0)
+		r = cw_snapshot_own_member(b->snap, member);
 	if (r < 0 || !b->in->job || !b->in->job->windows)
 		return r;
 	return attach_windows(b, ref, from, comm);
@@ -329,22 +311,6 @@ static int add_members(struct builder *b, bool dead)
 			return r;
 	}
 	return 0;
-}
-
-/*
- * Sets the limit on places. A communicator costs memory for each rank of its claimed size. So the
- * limit grows with the number of reported memberships. The factor is a thousand: a leader that sees
- * one node of a job of 16,384 ranks needs that much.
- */
-static void limit_places(struct builder *b)
-{
-	b->places_max = b->in->places_free;
-	for (unsigned i = 0; i < b->in->n_refs; i++)
-		b->places_max +=
-			1024u *
-			(uint64_t)cw_job_digests_rank(b->in->digests, &b->in->refs[i])->n_members;
-	if (b->places_max > CW_BUILD_MAX_PLACES)
-		b->places_max = CW_BUILD_MAX_PLACES;
 }
 
 static int set_identity(struct builder *b)
@@ -520,25 +486,29 @@ static int add_notes(struct builder *b)
 	return r;
 }
 
-/* Adds the call stacks. They keep their numbers. */
-static int add_stacks(struct builder *b)
+static int fill(struct builder *b)
 {
 	const struct cw_text_set *stacks = b->in->job ? &b->in->job->stacks : NULL;
 	uint32_t number;
 	int r = 0;
 
+	/* The call stacks keep their numbers. */
 	for (uint32_t i = 0; stacks && i < stacks->n && r >= 0; i++)
 		r = cw_snapshot_add_stack(b->snap, stacks->texts[i], &number);
-	return r;
-}
-
-static int fill(struct builder *b)
-{
-	int r = add_stacks(b);
-
 	for (unsigned i = 0; i < b->in->n_refs && r >= 0; i++)
 		r = add_rank(b, &b->in->refs[i]);
-	limit_places(b);
+	/*
+	 * A communicator costs memory for each rank of its claimed size. So the limit on places
+	 * grows with the number of reported memberships. The factor is a thousand: a leader that
+	 * sees one node of a job of 16,384 ranks needs that much.
+	 */
+	b->places_max = b->in->places_free;
+	for (unsigned i = 0; i < b->in->n_refs; i++)
+		b->places_max +=
+			1024u *
+			(uint64_t)cw_job_digests_rank(b->in->digests, &b->in->refs[i])->n_members;
+	if (b->places_max > CW_BUILD_MAX_PLACES)
+		b->places_max = CW_BUILD_MAX_PLACES;
 	if (r >= 0)
 		r = add_members(b, false);
 	if (r >= 0)
@@ -564,7 +534,14 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->held_ns = in->held_ns;
 	snap->thresholds = in->thresholds;
 	snap->untracked = (uint32_t)cw_job_digests_untracked(in->digests);
-	snap->policy = policy_of_all(in);
+	/*
+	 * We take the policy with the most alerts, so that no single node, whatever its name, can
+	 * silence a job or make us more patient. A node whose ranks have no record does not know
+	 * their policy variable. So we prefer nodes with records.
+	 */
+	snap->policy = least_policy(in, CW_RANKF_HAS_RECORD);
+	if (snap->policy == POLICY_NONE)
+		snap->policy = least_policy(in, 0);
 	r = fill(&b);
 	free(b.connections);
 	if (in->over_limit)

@@ -66,12 +66,6 @@ static uint64_t lower_seq(uint64_t a, uint64_t b)
 	return !a || b < a ? b : a;
 }
 
-static void note_extent(struct dispute *d, const struct call_step *a, const struct call_step *b)
-{
-	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
-		d->extent_seq = lower_seq(d->extent_seq, a->seq);
-}
-
 static int note_step(void *userdata, uint32_t member, const struct call_step *step)
 {
 	struct dispute *d = userdata;
@@ -83,12 +77,16 @@ static int note_step(void *userdata, uint32_t member, const struct call_step *st
 		return -ENOMEM;
 	i = (uint32_t)cw_hash_mix64(step->seq) & (s->n_slots - 1);
 	while (s->slots[i].epoch == s->epoch) {
-		if (s->slots[i].step.seq == step->seq) {
-			if (s->slots[i].step.signature == step->signature) {
-				note_extent(d, &s->slots[i].step, step);
-				return 0; /* nearly all ops agree */
+		const struct call_step *known = &s->slots[i].step;
+
+		if (known->seq == step->seq) {
+			if (known->signature == step->signature) { /* nearly all ops agree */
+				if (known->first_seq != step->first_seq ||
+				    known->last_seq != step->last_seq)
+					d->extent_seq = lower_seq(d->extent_seq, step->seq);
+				return 0;
 			}
-			switch (call_step_compare(&s->slots[i].step, step)) {
+			switch (call_step_compare(known, step)) {
 			case CALL_STEP_AGREES:
 				break;
 			case CALL_STEP_DIFFERS:
@@ -250,15 +248,6 @@ static enum cw_detail differing_field(const struct cw_op *a, const struct cw_op 
 	return a->root != b->root ? CW_DETAIL_ROOT : CW_DETAIL_ORDER;
 }
 
-static enum cw_detail name_difference(const struct cw_snap_comm *c, const struct sorting *s,
-				      uint32_t most, uint32_t other)
-{
-	enum cw_detail skipped = skipped_call_name(&c->members[s->first_member[most]],
-						   &c->members[s->first_member[other]], s->seq);
-
-	return skipped ? skipped : differing_field(s->sides[most].op, s->sides[other].op);
-}
-
 static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
 		      const struct sorting *s, struct cw_arena *a, struct alignment *ret)
 {
@@ -288,7 +277,10 @@ static int fill_sides(const struct cw_snapshot *snap, const struct cw_snap_comm 
 	ret->n_sides = s->n_sides;
 	if (ret->sides[0].n_ranks > ret->sides[1].n_ranks)
 		ret->majority = 0;
-	ret->detail = name_difference(c, s, order[0], order[1]);
+	ret->detail = skipped_call_name(&c->members[s->first_member[order[0]]],
+					&c->members[s->first_member[order[1]]], s->seq);
+	if (!ret->detail)
+		ret->detail = differing_field(s->sides[order[0]].op, s->sides[order[1]].op);
 	r = fill_side(snap, c, s, ALIGN_NO_SIDE, a, &none);
 	if (r < 0)
 		return r;
@@ -392,15 +384,6 @@ static int sort_into_sides(const struct cw_snapshot *snap, uint32_t comm, struct
 
 /* ---- the call itself has left the windows ---- */
 
-static uint32_t count_ranks(const struct cw_side *sides, uint32_t n)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		sum += sides[i].n_ranks;
-	return sum;
-}
-
 /*
  * Fills *ret from the rolling hashes alone: the windows no longer contain the call, so the sides
  * have no op.
@@ -425,7 +408,8 @@ static int take_from_hashes(const struct cw_snapshot *snap, uint32_t comm, struc
 	ret->detail = CW_DETAIL_UNKNOWN_CALL;
 	ret->sides = sides;
 	ret->n_sides = n;
-	ret->n_compared = count_ranks(sides, n);
+	for (uint32_t i = 0; i < n; i++)
+		ret->n_compared += sides[i].n_ranks;
 	ret->majority = sides[0].n_ranks > sides[1].n_ranks ? 0 : ALIGN_NO_SIDE;
 	return 1;
 }

@@ -97,20 +97,6 @@ static int note_point(struct call_hashes_scratch *s, const struct cw_checkpoint 
 	return 0;
 }
 
-static void start_over(struct call_hashes_scratch *s)
-{
-	s->used = 0;
-	/*
-	 * A new epoch empties the table without touching its slots. Once in 2^32 comms the epoch
-	 * wraps, and old slots could look valid. So we wipe the table then.
-	 */
-	if (++s->epoch == 0) {
-		if (s->slots)
-			memset(s->slots, 0, s->n_slots * sizeof(*s->slots));
-		s->epoch = 1;
-	}
-}
-
 /*
  * Returns the coll_seq of the last point at which the two members agreed. Other members may have
  * agreed at later points, but that says nothing about these two.
@@ -128,25 +114,6 @@ static uint64_t last_agreed(const struct cw_snap_comm *c, const struct parting *
 			    a[i].coll_seq < parting->seq && a[i].coll_seq > best)
 				best = a[i].coll_seq;
 	return best;
-}
-
-/*
- * Stores the result in *ret. An earlier evaluation may have found a difference, or an agreement, at
- * points that this snapshot no longer has.
- */
-static void conclude(const struct cw_snap_comm *c, const struct parting *parting,
-		     struct call_hashes *ret)
-{
-	if (!parting->seq)
-		return;
-	ret->differs = true;
-	if (c->differ_seq && c->differ_seq <= parting->seq) {
-		ret->differ_seq = c->differ_seq;
-		ret->agreed_seq = c->agreed_seq < c->differ_seq ? c->agreed_seq : 0;
-	} else {
-		ret->differ_seq = parting->seq;
-		ret->agreed_seq = last_agreed(c, parting);
-	}
 }
 
 /*
@@ -171,7 +138,16 @@ int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
 	struct parting parting = { 0 };
 
 	*ret = (struct call_hashes){ 0 };
-	start_over(scratch);
+	scratch->used = 0;
+	/*
+	 * A new epoch empties the table without touching its slots. Once in 2^32 comms the epoch
+	 * wraps, and old slots could look valid. So we wipe the table then.
+	 */
+	if (++scratch->epoch == 0) {
+		if (scratch->slots)
+			memset(scratch->slots, 0, scratch->n_slots * sizeof(*scratch->slots));
+		scratch->epoch = 1;
+	}
 	for (uint32_t m = 0; m < c->nranks; m++) {
 		uint32_t n;
 
@@ -182,7 +158,18 @@ int call_hashes_compare(const struct cw_snapshot *snap, uint32_t comm,
 			if (note_point(scratch, &points[i], m, &parting) < 0)
 				return -ENOMEM;
 	}
-	conclude(c, &parting, ret);
+	ret->differs = parting.seq != 0;
+	/*
+	 * An earlier evaluation may have found a difference, or an agreement, at points that this
+	 * snapshot no longer has.
+	 */
+	if (ret->differs && c->differ_seq && c->differ_seq <= parting.seq) {
+		ret->differ_seq = c->differ_seq;
+		ret->agreed_seq = c->agreed_seq < c->differ_seq ? c->agreed_seq : 0;
+	} else if (ret->differs) {
+		ret->differ_seq = parting.seq;
+		ret->agreed_seq = last_agreed(c, &parting);
+	}
 	return 0;
 }
 
@@ -282,18 +269,6 @@ static void join_equals(struct sorting *s)
 	}
 }
 
-static void count_groups(struct sorting *s, uint32_t nranks)
-{
-	s->largest = 0;
-	for (uint32_t m = 0; m < nranks; m++) {
-		uint32_t g = find(s->group, m);
-
-		s->n_in[g] += s->has_point[m];
-		if (s->n_in[g] > s->n_in[s->largest])
-			s->largest = g;
-	}
-}
-
 /* Marks the groups whose hash differs from the hash of the largest group at the same coll_seq. */
 static uint32_t mark_others(struct sorting *s)
 {
@@ -316,19 +291,6 @@ static uint32_t mark_others(struct sorting *s)
 	return n;
 }
 
-static int fill_side(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
-		     struct sorting *s, uint32_t group, struct cw_arena *a, struct cw_side *ret)
-{
-	*ret = (struct cw_side){ .ranks = cw_arena_new_array(a, uint32_t, s->n_in[group]) };
-	if (!ret->ranks)
-		return -ENOMEM;
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (find(s->group, m) == group)
-			ret->ranks[ret->n_ranks++] = c->members[m].rank;
-	align_sort_ranks(snap, ret->ranks, ret->n_ranks);
-	return 0;
-}
-
 int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struct call_hashes *h,
 		      struct cw_arena *a, struct cw_side **ret, uint32_t *ret_n)
 {
@@ -342,7 +304,13 @@ int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struc
 	if (collect(&s, c, h->differ_seq, a) < 0)
 		return -ENOMEM;
 	join_equals(&s);
-	count_groups(&s, c->nranks);
+	for (uint32_t m = 0; m < c->nranks; m++) {
+		uint32_t g = find(s.group, m);
+
+		s.n_in[g] += s.has_point[m];
+		if (s.n_in[g] > s.n_in[s.largest])
+			s.largest = g;
+	}
 	n_others = mark_others(&s);
 	if (!n_others)
 		return 0;
@@ -355,8 +323,13 @@ int call_hashes_sides(const struct cw_snapshot *snap, uint32_t comm, const struc
 
 		if (m != s.largest && !s.against[m])
 			continue;
-		if (fill_side(snap, c, &s, m, a, &side) < 0)
+		side = (struct cw_side){ .ranks = cw_arena_new_array(a, uint32_t, s.n_in[m]) };
+		if (!side.ranks)
 			return -ENOMEM;
+		for (uint32_t k = 0; k < c->nranks; k++)
+			if (find(s.group, k) == m)
+				side.ranks[side.n_ranks++] = c->members[k].rank;
+		align_sort_ranks(snap, side.ranks, side.n_ranks);
 		for (; at && align_side_before(snap, &side, &sides[at - 1]); at--)
 			sides[at] = sides[at - 1];
 		sides[at] = side;

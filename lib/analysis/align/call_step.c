@@ -15,31 +15,6 @@ static uint64_t signature_of(const struct cw_op *op)
 	return cw_signature(op->kind, op->dtype, op->redop, op->root, op->count, op->bytes);
 }
 
-static struct call_step lone_step(const struct cw_op *op)
-{
-	uint64_t signature = signature_of(op);
-
-	return (struct call_step){ .seq = op->coll_seq,
-				   .signature = signature,
-				   .first_seq = op->coll_seq,
-				   .last_seq = op->coll_seq,
-				   .sum = signature,
-				   .op = op,
-				   .all = op,
-				   .n_all = 1 };
-}
-
-/*
- * True if the op before m->window[i] is missing in the window. The missing op may belong to the
- * same group.
- */
-static bool follows_gap(const struct cw_snap_member *m, uint32_t i)
-{
-	if (i == 0)
-		return m->window_lost || m->window[0].op_index > 1;
-	return m->window[i - 1].op_index + 1 < m->window[i].op_index;
-}
-
 /* Calls fn for the ops [i, end) of the window, which belong to one group. */
 static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end, uint32_t member,
 		       call_step_fn fn, void *userdata)
@@ -47,7 +22,9 @@ static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end,
 	struct call_step group = { .all = &m->window[i], .n_all = end - i };
 	int r;
 
-	if (follows_gap(m, i))
+	/* The op before may be missing in the window, and it may belong to the same group. */
+	if (i == 0 ? m->window_lost || m->window[0].op_index > 1
+		   : m->window[i - 1].op_index + 1 < m->window[i].op_index)
 		return 0;
 	for (uint32_t j = i; j < end; j++) {
 		const struct cw_op *op = &m->window[j];
@@ -83,7 +60,14 @@ static int visit_lone(const struct cw_op *op, uint32_t member, call_step_fn fn, 
 
 	if (!op || !position_is_step(op) || (op->flags & CW_OPF_GROUPED))
 		return 0;
-	step = lone_step(op);
+	step = (struct call_step){ .seq = op->coll_seq,
+				   .signature = signature_of(op),
+				   .first_seq = op->coll_seq,
+				   .last_seq = op->coll_seq,
+				   .op = op,
+				   .all = op,
+				   .n_all = 1 };
+	step.sum = step.signature;
 	return fn(userdata, member, &step);
 }
 
@@ -146,22 +130,15 @@ static bool lacks_a_call(const struct call_step *longer, const struct call_step 
 	return false;
 }
 
-static enum call_step_agreement compare_extents(const struct call_step *a,
-						const struct call_step *b)
-{
-	bool proves;
-
-	if (a->first_seq != b->first_seq)
-		return CALL_STEP_GROUPED_OTHERWISE;
-	proves = a->last_seq > b->last_seq ? lacks_a_call(a, b) : lacks_a_call(b, a);
-	return proves ? CALL_STEP_DIFFERS : CALL_STEP_GROUPED_OTHERWISE;
-}
-
 enum call_step_agreement call_step_compare(const struct call_step *a, const struct call_step *b)
 {
 	if (a->signature == b->signature)
 		return CALL_STEP_AGREES;
-	if (a->first_seq != b->first_seq || a->last_seq != b->last_seq)
-		return compare_extents(a, b);
-	return a->sum == b->sum ? CALL_STEP_AGREES : CALL_STEP_DIFFERS;
+	if (a->first_seq != b->first_seq)
+		return CALL_STEP_GROUPED_OTHERWISE;
+	if (a->last_seq == b->last_seq)
+		return a->sum == b->sum ? CALL_STEP_AGREES : CALL_STEP_DIFFERS;
+	if (a->last_seq > b->last_seq ? lacks_a_call(a, b) : lacks_a_call(b, a))
+		return CALL_STEP_DIFFERS;
+	return CALL_STEP_GROUPED_OTHERWISE;
 }

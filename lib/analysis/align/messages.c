@@ -213,27 +213,23 @@ static void note(struct message_fault *f, enum cw_detail detail, const struct pa
 	f->recvs = p->recvs;
 }
 
-static int note_size(struct comparison *c, const struct pair *p, const struct message_fault *f)
-{
-	if (!c->pairs && !(c->pairs = cw_arena_new_array(c->a, uint32_t, c->nranks)))
-		return -ENOMEM;
-	c->pairs[p->sender]++;
-	c->pairs[p->receiver]++;
-	if (!c->size.n_pairs) {
-		c->size.send = f->send;
-		c->size.recv = f->recv;
-	}
-	note(&c->size, CW_DETAIL_SIZE, p);
-	return 0;
-}
-
 static int compare_pair(void *userdata, const struct pair *p)
 {
 	struct comparison *c = userdata;
 	struct message_fault f = { 0 };
 
-	if (sizes_differ(p, &f))
-		return note_size(c, p, &f);
+	if (sizes_differ(p, &f)) {
+		if (!c->pairs && !(c->pairs = cw_arena_new_array(c->a, uint32_t, c->nranks)))
+			return -ENOMEM;
+		c->pairs[p->sender]++;
+		c->pairs[p->receiver]++;
+		if (!c->size.n_pairs) {
+			c->size.send = f.send;
+			c->size.recv = f.recv;
+		}
+		note(&c->size, CW_DETAIL_SIZE, p);
+		return 0;
+	}
 	if (p->sends == p->recvs || !is_done(c->snap, p->from) || !is_done(c->snap, p->to))
 		return 0;
 	if (!c->owes && !(c->owes = cw_arena_new_array(c->a, bool, c->nranks)))
@@ -243,37 +239,12 @@ static int compare_pair(void *userdata, const struct pair *p)
 	return 0;
 }
 
-/*
- * True if member m is a party to the fault. If exactly one member is in all of the faulty pairs,
- * only this member is a party. Otherwise both members of the first pair are parties.
- */
-static bool is_party(const struct comparison *c, uint32_t m)
-{
-	uint32_t in_all = 0;
-
-	for (uint32_t i = 0; i < c->nranks; i++)
-		in_all += c->pairs[i] == c->size.n_pairs;
-	return in_all == 1 ? c->pairs[m] == c->size.n_pairs
-			   : m == c->size.sender || m == c->size.receiver;
-}
-
-static int name_culprits(const struct comparison *c, const struct cw_snap_comm *comm,
-			 struct message_fault *f)
-{
-	f->culprits = cw_arena_new_array(c->a, uint32_t, c->nranks);
-	if (!f->culprits)
-		return -ENOMEM;
-	for (uint32_t m = 0; m < c->nranks; m++)
-		if (f->detail == CW_DETAIL_SIZE ? is_party(c, m) : c->owes[m])
-			f->culprits[f->n_culprits++] = comm->members[m].rank;
-	return 0;
-}
-
 int messages_compare(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 		     struct message_fault *ret)
 {
 	const struct cw_snap_comm *c = &snap->comms[comm];
 	struct comparison comparison = { .snap = snap, .nranks = c->nranks, .a = a };
+	uint32_t in_all = 0; /* number of members that are in all of the faulty pairs */
 	int r = visit_pairs(c, compare_pair, &comparison);
 
 	*ret = (struct message_fault){ 0 };
@@ -283,7 +254,23 @@ int messages_compare(const struct cw_snapshot *snap, uint32_t comm, struct cw_ar
 		*ret = comparison.size;
 	else if (comparison.left.n_pairs && !has_failed(snap))
 		*ret = comparison.left;
-	return ret->n_pairs ? name_culprits(&comparison, c, ret) : 0;
+	if (!ret->n_pairs)
+		return 0;
+	ret->culprits = cw_arena_new_array(a, uint32_t, c->nranks);
+	if (!ret->culprits)
+		return -ENOMEM;
+	for (uint32_t m = 0; ret->detail == CW_DETAIL_SIZE && m < c->nranks; m++)
+		in_all += comparison.pairs[m] == ret->n_pairs;
+	/*
+	 * If exactly one member is in all of the pairs whose sizes differ, only this member is a
+	 * culprit. Otherwise both members of the first pair are culprits.
+	 */
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (ret->detail != CW_DETAIL_SIZE ? comparison.owes[m]
+		    : in_all == 1                 ? comparison.pairs[m] == ret->n_pairs
+						  : m == ret->sender || m == ret->receiver)
+			ret->culprits[ret->n_culprits++] = c->members[m].rank;
+	return 0;
 }
 
 static int is_uneven(void *userdata, const struct pair *p)

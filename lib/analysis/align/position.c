@@ -14,44 +14,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static bool node_reports(const struct cw_snapshot *snap, uint32_t node)
-{
-	return node >= snap->n_nodes || snap->nodes[node].state != CW_NODE_UNREACHABLE;
-}
-
 static bool has_left(uint32_t state)
 {
 	return state == CW_COMM_DESTROYED || state == CW_COMM_ABORTED || state == CW_COMM_REVOKED ||
 	       state == CW_COMM_FAILED;
-}
-
-/*
- * True if the member gave up a comm that never existed for it. It made no call on the comm, and
- * NCCL never reported the comm as ready.
- */
-static bool left_unmade(const struct cw_snap_member *m)
-{
-	if (m->state == CW_COMM_FAILED)
-		return true;
-	return has_left(m->state) && !m->making_ns && !m->coll_entered && !m->sends && !m->recvs;
-}
-
-/*
- * Returns the position of a member whose process has ended. Its part ends with the ops that its
- * device had completed: the other ranks cannot use an op that it had only entered. Without progress
- * words we do not know whether an entered op had completed.
- */
-static struct position position_of_dead(const struct cw_snap_member *m)
-{
-	struct position p = { .flags = POS_DEAD };
-
-	if (m->known & CW_KNOWN_ENTERED)
-		p.flags |= POS_SEEN;
-	if (m->known & CW_KNOWN_COMPLETED)
-		p.arrived = m->coll_completed;
-	else
-		p.flags |= POS_SOFT;
-	return p;
 }
 
 static void read_collective(const struct cw_snap_member *m, const struct cw_op *op,
@@ -109,54 +75,10 @@ static void read_pending(const struct cw_snap_member *m, struct position *p)
 	}
 }
 
-/*
- * Handles a device that has not reached the oldest pending op. The ops between the newest completed
- * op and the pending op had no progress writes (COLLWATCH_PROGRESS=auto). The device may be in any
- * of these ops. We guess that the member waits in the pending op if another member is missing
- * there.
- */
-static void guess_from_unobserved(const struct cw_snap_member *m, struct position *p)
-{
-	if ((m->known & CW_KNOWN_COMPLETED) || !(p->flags & POS_BEHIND))
-		return;
-	p->flags |= POS_UNOBSERVED;
-	if (!cw_op_is_p2p(p->op->kind))
-		p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
-}
-
-/*
- * Without progress words we do not see whether the newest op has completed. But if a member is
- * missing in that op, the op cannot have completed. So we guess that this member waits in it.
- */
-static void guess_from_last(const struct cw_snap_member *m, struct position *p)
-{
-	if ((m->known & CW_KNOWN_COMPLETED) || !m->last ||
-	    !(position_is_step(m->last) || position_is_replay(m->last)) ||
-	    !(m->last->flags & CW_OPF_RETURNED))
-		return;
-	p->op = m->last;
-	p->flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
-	if (m->last->flags & CW_OPF_UNTRACKED)
-		p->flags |= POS_UNOBSERVED;
-}
-
-/*
- * Returns the highest coll_seq that the member has reached. The calls of a comm run one after the
- * other. So the member is not beyond its oldest call that has not completed.
- */
-static uint64_t furthest_entered(const struct cw_snap_member *m)
-{
-	const struct cw_op *op = m->pending;
-
-	if ((m->known & CW_KNOWN_COMPLETED) && op && position_is_step(op) &&
-	    op->progress != CW_PROGRESS_COMPLETED && op->coll_seq > m->coll_completed &&
-	    op->coll_seq < m->coll_entered)
-		return op->coll_seq;
-	return m->coll_entered;
-}
-
 struct position position_of(const struct cw_snapshot *snap, const struct cw_snap_member *m)
 {
+	bool knows_completed = m->known & CW_KNOWN_COMPLETED;
+	const struct cw_op *op = m->pending, *last = m->last;
 	struct position p = { 0 };
 	const struct cw_snap_rank *rank;
 
@@ -164,40 +86,82 @@ struct position position_of(const struct cw_snapshot *snap, const struct cw_snap
 		return p;
 	rank = &snap->ranks[m->rank];
 	if (cw_liveness_is_dead(rank->liveness)) {
-		p = position_of_dead(m);
-	} else if (m->known & CW_KNOWN_ENTERED) {
-		p.flags = POS_SEEN;
-		p.arrived = m->known & CW_KNOWN_REACHED
-				    ? max_u64(m->coll_reached, m->coll_completed)
-				    : furthest_entered(m);
-		if (!(m->known & CW_KNOWN_REACHED))
+		/*
+		 * The member's part ends with the ops that its device had completed: the other
+		 * ranks cannot use an op that it had only entered. Without progress words we do not
+		 * know whether an entered op had completed.
+		 */
+		p.flags = POS_DEAD;
+		if (m->known & CW_KNOWN_ENTERED)
+			p.flags |= POS_SEEN;
+		if (knows_completed)
+			p.arrived = m->coll_completed;
+		else
 			p.flags |= POS_SOFT;
+	} else if (m->known & CW_KNOWN_REACHED && m->known & CW_KNOWN_ENTERED) {
+		p.flags = POS_SEEN;
+		p.arrived = max_u64(m->coll_reached, m->coll_completed);
+	} else if (m->known & CW_KNOWN_ENTERED) {
+		p.flags = POS_SEEN | POS_SOFT;
+		p.arrived = m->coll_entered;
+		/*
+		 * The calls of a comm run one after the other. So the member is not beyond its
+		 * oldest call that has not completed.
+		 */
+		if (knows_completed && op && position_is_step(op) &&
+		    op->progress != CW_PROGRESS_COMPLETED && op->coll_seq > m->coll_completed &&
+		    op->coll_seq < m->coll_entered)
+			p.arrived = op->coll_seq;
 	}
 	if (has_left(m->state))
 		p.flags |= POS_LEFT;
-	if (left_unmade(m))
+	/*
+	 * The member may have given up a comm that never existed for it: it made no call on the
+	 * comm, and NCCL never reported the comm as ready.
+	 */
+	if (m->state == CW_COMM_FAILED ||
+	    (has_left(m->state) && !m->making_ns && !m->coll_entered && !m->sends && !m->recvs))
 		p.flags |= POS_UNMADE;
 	if (m->state == CW_COMM_INIT)
 		p.flags |= POS_INIT;
-	if (!node_reports(snap, rank->node)) {
+	if (rank->node < snap->n_nodes && snap->nodes[rank->node].state == CW_NODE_UNREACHABLE) {
 		p.flags |= POS_STALE;
 		/*
 		 * The node is lost. An op that the rank had reached but not completed may be lost
 		 * too, and other ranks may wait in it. So we count completed ops only.
 		 */
-		if (m->known & CW_KNOWN_COMPLETED)
+		if (knows_completed)
 			p.arrived = m->coll_completed;
 	}
 	if (!(p.flags & POS_SEEN) || (p.flags & (POS_DEAD | POS_LEFT | POS_STALE)))
 		return p;
 	if (p.flags & POS_INIT) {
 		p.flags |= POS_WAITS;
-		p.op = m->pending;
-	} else if (m->pending) {
+		p.op = op;
+	} else if (op) {
 		read_pending(m, &p);
-		guess_from_unobserved(m, &p);
-	} else {
-		guess_from_last(m, &p);
+		/*
+		 * The device has not reached the oldest pending op. The ops between the newest
+		 * completed op and the pending op had no progress writes (COLLWATCH_PROGRESS=auto),
+		 * and the device may be in any of them. We guess that the member waits in the
+		 * pending op if another member is missing there.
+		 */
+		if (!knows_completed && p.flags & POS_BEHIND)
+			p.flags |= cw_op_is_p2p(p.op->kind)
+					   ? POS_UNOBSERVED
+					   : POS_UNOBSERVED | POS_WAITS | POS_GUESSED | POS_SOFT;
+	} else if (!knows_completed && last &&
+		   (position_is_step(last) || position_is_replay(last)) &&
+		   last->flags & CW_OPF_RETURNED) {
+		/*
+		 * Without progress words we do not see whether the newest op has completed. But if
+		 * a member is missing in that op, the op cannot have completed. So we guess that
+		 * this member waits in it.
+		 */
+		p.op = last;
+		p.flags |= POS_WAITS | POS_GUESSED | POS_SOFT;
+		if (last->flags & CW_OPF_UNTRACKED)
+			p.flags |= POS_UNOBSERVED;
 	}
 	return p;
 }
