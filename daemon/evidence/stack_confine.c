@@ -12,6 +12,7 @@
 #include <grp.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -26,9 +27,17 @@
 #define MAX_ADDRESS_SPACE (UINT64_C(16) << 30)
 #define MAX_CPU_S 10
 
-void cw_stack_confine_taker(void)
+static int drop_capabilities(void)
 {
-	/* Ignore failures, because the taker does the same work without these settings. */
+	capng_clear(CAPNG_SELECT_CAPS);
+	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
+}
+
+int cw_stack_confine_taker(void)
+{
+	bool may_read_files;
+
+	/* Ignore failures, because the taker does the same work without these three settings. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/*
@@ -36,14 +45,18 @@ void cw_stack_confine_taker(void)
 	 * be stopped for that time.
 	 */
 	(void)setpriority(PRIO_PROCESS, 0, -20);
-	if (capng_get_caps_process() < 0 ||
-	    capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE) == 0)
-		return;
+	if (capng_get_caps_process() < 0)
+		return -EPERM;
+	if (!capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE))
+		return drop_capabilities();
+	may_read_files = capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_READ_SEARCH);
 	capng_clear(CAPNG_SELECT_CAPS);
-	(void)capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE,
-			    CAP_DAC_READ_SEARCH, -1);
-	/* Fails if we lack a right. All rights then stay. */
-	(void)capng_apply(CAPNG_SELECT_CAPS);
+	/* Neither call can fail: both capabilities exist. */
+	(void)capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_PTRACE);
+	if (may_read_files)
+		(void)capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED,
+				   CAP_DAC_READ_SEARCH);
+	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
 }
 
 static int become(uid_t uid, gid_t gid)
@@ -60,12 +73,6 @@ static int become(uid_t uid, gid_t gid)
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;
-}
-
-static int drop_capabilities(void)
-{
-	capng_clear(CAPNG_SELECT_CAPS);
-	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
 }
 
 /*

@@ -9,9 +9,10 @@
 
 /*
  * Confines the taker, the process that traces a rank and copies its stacks. Drops all rights except
- * those to trace and to read /proc. The taker dies with its parent.
+ * those to trace and to read /proc. The taker dies with its parent. Returns 0, or -EPERM if rights
+ * remain. After an error the caller must not continue.
  */
-void cw_stack_confine_taker(void);
+int cw_stack_confine_taker(void);
 
 /*
  * Confines the unwinder, before it reads the first byte of the rank's files. If it has CAP_SETUID

@@ -446,7 +446,8 @@ int cw_stack_take(struct cw_stack_copy *copy, uint32_t limit_ms)
 
 static int run_taker(struct cw_stack_copy *copy)
 {
-	cw_stack_confine_taker();
+	if (cw_stack_confine_taker() < 0)
+		return 1;
 	return cw_stack_take(copy, HOLD_LIMIT_MS) == 0 ? 0 : 1;
 }
 

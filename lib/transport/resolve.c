@@ -123,12 +123,10 @@ static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, 
 		_exit(1);
 	/* Fails without /proc; the sockets then stay open until the child ends. */
 	(void)cw_close_from(4);
-	/*
-	 * Drop all capabilities, because the child needs none. If libcap-ng fails, the child
-	 * continues with all of them.
-	 */
+	/* Drop all capabilities, because the child needs none. */
 	capng_clear(CAPNG_SELECT_CAPS);
-	(void)capng_apply(CAPNG_SELECT_CAPS);
+	if (capng_apply(CAPNG_SELECT_CAPS) < 0)
+		_exit(1);
 	for (unsigned i = 0; i < n_names; i++)
 		answer_one(3, &names[i]);
 	_exit(0);

@@ -201,7 +201,8 @@ Test(stack_limit, who_holds_a_thread_goes_first)
 	int status;
 
 	if (pid == 0) {
-		cw_stack_confine_taker();
+		if (cw_stack_confine_taker() < 0)
+			_exit(1);
 		_exit(getpriority(PRIO_PROCESS, 0) == -20 ? 0 : 77);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
