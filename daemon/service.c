@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -67,10 +68,13 @@
 
 const struct cw_extension *const cw_service_extension = &cw_numerics_extension;
 
-const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS] = {
-	cw_agent_probe_child,
-	cw_conn_closer_child,
-	cw_lock_owner_child,
+/* Capabilities of children that read closed files of /proc, or memory. */
+#define READING (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)
+
+const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
+	{ cw_agent_probe_child, READING },
+	{ cw_conn_closer_child, 0 },
+	{ cw_lock_owner_child, READING },
 };
 
 struct cw_service {

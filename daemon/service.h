@@ -49,7 +49,7 @@ extern const struct cw_extension *const cw_service_extension;
 
 /* The functions that the fork server runs in children of the service. */
 #define CW_SERVICE_JOBS 3u
-extern const cw_fork_child_fn cw_service_jobs[CW_SERVICE_JOBS];
+extern const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS];
 
 /* Measures the iteration. Call this after each iteration of the loop. */
 void cw_service_end_iteration(struct cw_service *s);

@@ -4,13 +4,18 @@
  * carries one end of another pair, for the child. The server forks and answers with the pidfd of
  * the child. The server keeps no other state.
  *
- * A new server first sends a packet without a request; from then on it serves. A server is lost if
- * it has ended, sends nonsense, or is silent while requests wait. We kill and replace a lost
- * server, and send its requests once more. If servers fail before they serve, we wait longer before
- * each start, and sometimes fork instead of executing the program.
+ * A new server first sends a packet without a request, with its own pidfd; from then on it serves.
+ * The process that we start is the keeper, and the server is its child. If the server ends, the
+ * keeper forks another one, which says so by the same packet. If the server is silent while requests
+ * wait, we kill it. In both cases we send the waiting requests once more.
+ *
+ * A keeper is lost if it has ended, if its server sends nonsense, or if no server serves in time. We
+ * kill and replace a lost keeper. If keepers fail before they serve, we wait longer before each
+ * start, and sometimes fork instead of executing the program.
  */
 #include "loop/fork_server.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -47,6 +52,8 @@
  * /dev/null.
  */
 #define CONTROL_FD 3
+/* Status of a server that ends because the daemon has ended. */
+#define DAEMON_HAS_ENDED 0
 /*
  * Deadline of an answer. A fork takes a fraction of a millisecond. A server misses this deadline
  * only if it is stopped, or if the machine has hundreds of runnable tasks.
@@ -80,20 +87,25 @@ struct request_packet {
 	uint32_t reserved;
 };
 
-/* An answer of the server. Its first packet has id 0, which means that the server is ready. */
+/*
+ * An answer of the server. Its first packet has id 0, which means that the server is ready. The
+ * packet then carries the pidfd of the server itself.
+ */
 struct answer_packet {
 	uint64_t id;
 	int32_t error; /* 0 = success, and the packet carries the pidfd; else an errno */
-	uint32_t reserved;
+	uint32_t pid;  /* of the server; 0 in other packets */
 };
 
-/* A server process that we have not reaped yet. It is the current server or a lost one. */
+/* A keeper that we have not reaped yet. It is the current keeper or a lost one. */
 struct process {
 	struct cw_fork_server *owner;
 	pid_t pid;
-	int pidfd, fd; /* fd = -1: we have lost the server */
+	int pidfd, fd; /* fd = -1: we have lost the keeper */
 	struct event *answer, *ended;
-	bool has_served;
+	pid_t server_pid;
+	int server_pidfd;
+	bool has_served; /* true if the current server of this keeper serves */
 	int64_t started_ns;
 	struct process *prev, *next;
 };
@@ -186,7 +198,39 @@ static int keep_only(int fd)
 	return cw_close_from(CONTROL_FD + 1);
 }
 
-static void serve_one(const struct request_packet *packet, int fd, const cw_fork_child_fn *jobs)
+/*
+ * Drops all capabilities that are not in the set. The child cannot gain others by execve() later.
+ * Returns 0, or -EPERM if other capabilities would remain.
+ */
+static int keep_capabilities(uint64_t set)
+{
+	uint64_t kept = 0;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || capng_get_caps_process() < 0)
+		return -EPERM;
+	if (set == CW_FORK_ALL_CAPABILITIES)
+		return 0;
+	for (unsigned cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if (set >> cap & 1 && capng_have_capability(CAPNG_EFFECTIVE, cap))
+			kept |= UINT64_C(1) << cap;
+	capng_clear(CAPNG_SELECT_CAPS);
+	for (unsigned cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if (kept >> cap & 1)
+			/* Cannot fail: the capability exists. */
+			(void)capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, cap);
+	return capng_apply(CAPNG_SELECT_CAPS) < 0 ? -EPERM : 0;
+}
+
+static _Noreturn void run_job(const struct cw_fork_job *job, int fd)
+{
+	reset_signals();
+	(void)close(CONTROL_FD);
+	if (keep_capabilities(job->capabilities) < 0)
+		_exit(1);
+	_exit(job->run(fd));
+}
+
+static void serve_one(const struct request_packet *packet, int fd, const struct cw_fork_job *jobs)
 {
 	struct answer_packet answer = { .id = packet->id };
 	int pidfd = -1;
@@ -197,11 +241,8 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	 * process gets the child's pid before.
 	 */
 	pid = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, NULL, &pidfd, NULL, NULL);
-	if (pid == 0) {
-		reset_signals();
-		(void)close(CONTROL_FD);
-		_exit(jobs[packet->job](fd));
-	}
+	if (pid == 0)
+		run_job(&jobs[packet->job], fd);
 	if (pid < 0)
 		answer.error = errno;
 	/*
@@ -214,15 +255,19 @@ static void serve_one(const struct request_packet *packet, int fd, const cw_fork
 	closep(&pidfd);
 }
 
-static _Noreturn void serve(const cw_fork_child_fn *jobs, unsigned n_jobs, const sigset_t *waiting)
+static _Noreturn void serve(const struct cw_fork_job *jobs, unsigned n_jobs,
+			    const sigset_t *waiting)
 {
-	static const struct answer_packet hello = { 0 };
+	const struct answer_packet hello = { .pid = (uint32_t)getpid() };
 	struct pollfd control = { .fd = CONTROL_FD, .events = POLLIN };
+	int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	struct request_packet packet;
 	ssize_t n;
 
-	if (cw_unix_send_fd(CONTROL_FD, &hello, sizeof(hello), -1) != sizeof(hello))
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server must not outlive its keeper */
+	if (cw_unix_send_fd(CONTROL_FD, &hello, sizeof(hello), pidfd) != sizeof(hello))
 		_exit(1);
+	closep(&pidfd);
 	for (;;) {
 		int fd = -1;
 
@@ -235,18 +280,19 @@ static _Noreturn void serve(const cw_fork_child_fn *jobs, unsigned n_jobs, const
 		n = cw_unix_recv_fd(CONTROL_FD, &packet, sizeof(packet), &fd);
 		control.revents = 0;
 		if (n == 0)
-			_exit(0); /* the daemon has ended */
+			_exit(DAEMON_HAS_ENDED);
 		if (n != sizeof(packet) || packet.job >= n_jobs || fd < 0)
 			_exit(1);
 		serve_one(&packet, fd, jobs);
 	}
 }
 
-/* Runs the server in this process. fd is the server's end of the pair. */
-static _Noreturn void run_server(int fd, const cw_fork_child_fn *jobs, unsigned n_jobs)
+/* Runs the keeper in this process. fd is the server's end of the pair. */
+static _Noreturn void keep_server(int fd, const struct cw_fork_job *jobs, unsigned n_jobs)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	sigset_t waiting;
+	int status;
 
 	(void)prctl(PR_SET_NAME, NAME);
 	/* If the daemon ends, the end of the socket also ends the server. */
@@ -255,7 +301,25 @@ static _Noreturn void run_server(int fd, const cw_fork_child_fn *jobs, unsigned 
 	set_signals(&waiting);
 	if (keep_only(fd) < 0)
 		_exit(1);
-	serve(jobs, n_jobs, &waiting);
+	for (;;) {
+		struct timespec now, started;
+		pid_t pid;
+
+		(void)clock_gettime(CLOCK_MONOTONIC, &started); /* cannot fail */
+		pid = fork();
+		if (pid == 0)
+			serve(jobs, n_jobs, &waiting);
+		if (pid < 0)
+			_exit(1);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_HAS_ENDED)
+			_exit(0);
+		(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+		/* Do not restart in a tight loop a server that crashes at once. */
+		if ((now.tv_sec - started.tv_sec) * CW_NS_PER_S < SHORT_LIFE_NS)
+			(void)poll(NULL, 0, PAUSE_MS);
+	}
 }
 
 bool cw_fork_server_is_wanted(int argc, char **argv)
@@ -263,7 +327,7 @@ bool cw_fork_server_is_wanted(int argc, char **argv)
 	return argc == 2 && !strcmp(argv[1], CW_FORK_SERVER_OPTION);
 }
 
-int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
+int cw_fork_server_main(const struct cw_fork_job *jobs, unsigned n_jobs)
 {
 	socklen_t len = sizeof(int);
 	int type;
@@ -273,7 +337,7 @@ int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs)
 		fputs(CW_FORK_SERVER_OPTION " is for collwatchd's own use\n", stderr);
 		return 1;
 	}
-	run_server(CONTROL_FD, jobs, n_jobs);
+	keep_server(CONTROL_FD, jobs, n_jobs);
 }
 
 /* ---- starting a server ---- */
@@ -317,15 +381,15 @@ static pid_t fork_server(struct cw_fork_server *s, int fd)
 
 	if (pid == 0) {
 		(void)setsid(); /* a session of its own, as in spawn() */
-		run_server(fd, s->config.jobs, s->config.n_jobs);
+		keep_server(fd, s->config.jobs, s->config.n_jobs);
 	}
 	return pid < 0 ? -errno : pid;
 }
 
-static void kill_process(const struct process *p)
+static void kill_process(int pidfd)
 {
 	/* pidfd_send_signal() fails if the process is dead. */
-	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0u);
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0u);
 }
 
 /*
@@ -367,6 +431,7 @@ static void process_free(struct process *p)
 	event_freep(&p->ended);
 	closep(&p->fd);
 	closep(&p->pidfd);
+	closep(&p->server_pidfd);
 	free(p);
 }
 
@@ -405,7 +470,7 @@ static int start_process(struct cw_fork_server *s)
 	}
 	p->owner = s;
 	p->fd = pair[0];
-	p->pidfd = -1;
+	p->pidfd = p->server_pidfd = -1;
 	server_fd = pair[1];
 	p->started_ns = cw_clock_now_ns(s->config.clock);
 	DL_APPEND(s->processes, p);
@@ -516,6 +581,19 @@ static void send_requests(struct cw_fork_server *s)
 
 /* ---- losing a server ---- */
 
+/* Notes that a server is lost, and gives its requests a new pair and number. */
+static void count_loss(struct cw_fork_server *s)
+{
+	struct cw_fork_request *q;
+
+	s->lost++;
+	DL_FOREACH (s->requests, q) {
+		q->attempts++;
+		if (q->id && make_pair(q) < 0)
+			q->attempts = MAX_ATTEMPTS;
+	}
+}
+
 static void start_again(struct cw_fork_server *s, uint32_t ms)
 {
 	struct timeval tv = { .tv_sec = ms / 1000 };
@@ -560,27 +638,36 @@ static void lose(struct process *p, const char *why)
 {
 	struct cw_fork_server *s = p->owner;
 	int64_t lived_ns = cw_clock_now_ns(s->config.clock) - p->started_ns;
-	struct cw_fork_request *q;
+	bool has_served = p->server_pid > 0;
 
 	log_warn("fork server (pid %d) %s, starting another one", (int)p->pid, why);
-	s->lost++;
 	s->current = NULL;
 	event_freep(&p->answer);
 	closep(&p->fd);
 	p->fd = -1;
-	kill_process(p); /* on_process_ended() reaps the process */
-	DL_FOREACH (s->requests, q) {
-		q->attempts++;
-		if (q->id && make_pair(q) < 0)
-			q->attempts = MAX_ATTEMPTS;
-	}
+	kill_process(p->pidfd); /* on_process_ended() reaps the process */
+	count_loss(s);
 	set_deadline(s);
-	if (!p->has_served) {
+	if (s->config.on_lost) {
+		fail_requests(s, 0);
+		s->config.on_lost(s->config.user);
+		return;
+	}
+	if (!has_served) {
 		start_later(s);
 		return;
 	}
 	start_again(s, lived_ns < SHORT_LIFE_NS ? PAUSE_MS : 0);
 	fail_requests(s, MAX_ATTEMPTS);
+}
+
+/* Kills a silent server. Its keeper then forks another one. */
+static void kill_server(struct process *p)
+{
+	log_warn("fork server (pid %d) does not answer, starting another one", (int)p->server_pid);
+	kill_process(p->server_pidfd);
+	p->has_served = false;
+	set_deadline(p->owner);
 }
 
 static void on_process_ended(evutil_socket_t fd, short what, void *arg)
@@ -612,10 +699,17 @@ static bool take_answer(struct process *p, const struct answer_packet *answer, i
 	struct cw_fork_request *q;
 
 	if (!answer->id) {
+		if (p->server_pid > 0) {
+			count_loss(s);
+			fail_requests(s, MAX_ATTEMPTS);
+		}
+		closep(&p->server_pidfd);
+		p->server_pidfd = steal_fd(&fd);
+		p->server_pid = (pid_t)answer->pid;
 		p->has_served = true;
 		s->failures = 0;
 		s->pause_ms = 0;
-		return true;
+		return p->server_pid > 0;
 	}
 	if (answer->id > s->last_id || answer->error < 0 || (!answer->error && fd < 0))
 		return false;
@@ -671,6 +765,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	if (r > 0)
 		set_deadline(s); /* the answer was in time, but this process was late */
+	else if (r == 0 && p->has_served && p->server_pidfd >= 0)
+		kill_server(p);
 	else
 		lose(p, r == 0 ? "does not answer" : "has ended");
 }
@@ -684,11 +780,12 @@ int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked
 	uint32_t number = 0;
 	int r;
 
-	while (number < s->config.n_jobs && s->config.jobs[number] != job)
+	while (number < s->config.n_jobs && s->config.jobs[number].run != job)
 		number++;
 	if (number == s->config.n_jobs)
 		return -EINVAL;
-	if (s->n_requests == CW_FORK_REQUESTS || (!s->current && s->pause_ms))
+	if (s->n_requests == CW_FORK_REQUESTS ||
+	    (!s->current && (s->pause_ms || s->config.on_lost)))
 		return -EAGAIN;
 	q = calloc(1, sizeof(*q));
 	if (!q)
@@ -720,10 +817,10 @@ struct cw_fork_request *cw_fork_request_cancel(struct cw_fork_request *request)
 void cw_fork_server_stats(const struct cw_fork_server *s, struct cw_fork_server_stats *ret)
 {
 	*ret = (struct cw_fork_server_stats){ .lost = s->lost };
-	if (!s->current)
+	if (!s->current || !s->current->server_pid)
 		return;
-	ret->pid = s->current->pid;
-	ret->cpu_s = cpu_s(s->current->pid);
+	ret->pid = s->current->server_pid;
+	ret->cpu_s = cpu_s(ret->pid);
 }
 
 int cw_fork_server_new(const struct cw_fork_server_config *config, struct cw_fork_server **ret)
@@ -758,7 +855,7 @@ struct cw_fork_server *cw_fork_server_free(struct cw_fork_server *s)
 		closep(&p->fd);
 		p->fd = -1;
 		if (poll(&ended, 1, FREE_WAIT_MS) == 0)
-			kill_process(p); /* the server is stopped, or very late */
+			kill_process(p->pidfd); /* the server is stopped, or very late */
 		(void)poll(&ended, 1, FREE_WAIT_MS);
 		process_free(p);
 	}

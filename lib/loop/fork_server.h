@@ -6,9 +6,14 @@
  * the child's pidfd. Besides /dev/null the child has one descriptor: its end of a pair of sockets.
  *
  * The server is this program, executed anew. It therefore never holds memory or descriptors of the
- * daemon, and each new server is as small as the first. The server ends when the daemon ends. We
- * kill and replace a server that ends or does not answer, and send the waiting requests once more.
- * If the program cannot be executed, the server is a plain fork of the daemon.
+ * daemon, and each new server is as small as the first. The server ends when the daemon ends. If
+ * the program cannot be executed, the server is a plain fork of the daemon.
+ *
+ * The server keeps the capabilities that the daemon had when it started, also after the daemon has
+ * dropped its own. Each job states the capabilities that its children keep. The daemon could not
+ * start another server with capabilities. The server therefore has a parent, the keeper, which only
+ * replaces a server that ends. We kill a server that does not answer, and send the waiting requests
+ * once more.
  *
  * The caller must give the child nothing important before it has the pidfd, because until then we
  * cannot kill the child. The server reaps the child. The child reports its result through its
@@ -39,6 +44,13 @@ struct event_base;
  */
 typedef int (*cw_fork_child_fn)(int fd);
 
+struct cw_fork_job {
+	cw_fork_child_fn run;
+	/* Capabilities that the child keeps if the server has them, as bits (1 << CAP_X). */
+	uint64_t capabilities;
+};
+#define CW_FORK_ALL_CAPABILITIES UINT64_MAX
+
 /*
  * Reports the result of a request. With r = 0 the child exists. fd is our end of the pair and does
  * not block. The callback owns fd and pidfd; when it closes fd, the child ends. With r < 0 there is
@@ -50,13 +62,19 @@ struct cw_fork_server_config {
 	struct event_base *base;
 	const struct cw_clock *clock; /* borrowed for the server's life */
 	/* All jobs that later requests may name. Borrowed for the server's life. */
-	const cw_fork_child_fn *jobs;
+	const struct cw_fork_job *jobs;
 	unsigned n_jobs;
 	/*
 	 * Path of this program, whose main() must call cw_fork_server_main(). NULL = the server is
 	 * a fork of this process.
 	 */
 	const char *program;
+	/*
+	 * Called instead of a new start if the keeper is lost, because a new one would lack the
+	 * capabilities; NULL = start a new one.
+	 */
+	void (*on_lost)(void *user);
+	void *user;
 };
 
 /*
@@ -84,7 +102,7 @@ int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked
 struct cw_fork_request *cw_fork_request_cancel(struct cw_fork_request *request);
 
 struct cw_fork_server_stats {
-	pid_t pid;     /* pid of the server; 0 = there is none now */
+	pid_t pid;     /* pid of the server; 0 = unknown, or there is none now */
 	uint64_t lost; /* number of replaced servers */
 	/* CPU seconds of the current server and its reaped children; 0 = no server. */
 	double cpu_s;
@@ -96,4 +114,4 @@ bool cw_fork_server_is_wanted(int argc, char **argv);
 /*
  * Serves requests until the daemon ends. main() calls it in a fork server. Returns the exit status.
  */
-int cw_fork_server_main(const cw_fork_child_fn *jobs, unsigned n_jobs);
+int cw_fork_server_main(const struct cw_fork_job *jobs, unsigned n_jobs);

@@ -136,9 +136,9 @@ def is_zombie(pid):
         return True
 
 
-def fork_server(d):
-    """Its only child. Its name appears some milliseconds later than the child; a killed one is
-    reaped later."""
+def keeper(d):
+    """The daemon's only child, which keeps a fork server. Its name appears some milliseconds later
+    than the child; a killed one is reaped later."""
     def named():
         pids = [pid for pid in children(d.process.pid) if not is_zombie(pid)]
         check(len(pids) <= 1, f"children {pids} of the daemon")
@@ -150,19 +150,26 @@ def fork_server(d):
                 check(f.read() == b"collwatchd\0--fork-server\0", "it was executed")
             return pid
         return None
-    return wait_until(named, "a fork server")
+    return wait_until(named, "a keeper of the fork server")
+
+
+def fork_server(d):
+    """The only child of its keeper."""
+    def living():
+        return [pid for pid in children(keeper(d)) if not is_zombie(pid)]
+    return wait_until(living, "a fork server")[0]
 
 
 def test_the_daemon_itself_forks_for_no_registration():
     """It would wait for the kernel to copy its page tables, which are large where it leads."""
     with daemon_of_the_unit() as d:
         start_daemon(d)
-        server = fork_server(d)
+        child = keeper(d)
         with party(d, "flood", "flood", FLOOD_UID, 40), \
              party(d, "ranks", "ranks", FIRST_UID, 2, RANKS) as ranks:
             def registered():
-                check(children(d.process.pid) == [server],
-                      f"{children(d.process.pid)} are children of the daemon, not {server} alone")
+                check(children(d.process.pid) == [child],
+                      f"{children(d.process.pid)} are children of the daemon, not {child} alone")
                 return ranks.up() == 2 * RANKS
             wait_until(registered, "all ranks registered", 60)
 

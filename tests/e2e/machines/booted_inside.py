@@ -351,7 +351,7 @@ def has_a_user_of_its_own_and_the_listed_capabilities():
 
 @test
 def has_a_fork_server_with_no_more_than_that():
-    """It went through exec, as the daemon did: after a mere fork it would have the daemon's
+    """Its keeper went through exec, as the daemon did: after a mere fork it would have the daemon's
     arguments."""
     daemon = show("MainPID")
     with open(f"/proc/{daemon}/task/{daemon}/children", encoding="ascii") as f:

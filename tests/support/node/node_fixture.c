@@ -138,8 +138,11 @@ static void on_digest(const struct cw_msg_digest *digest, void *user)
 
 void fixture_start(struct node_fixture *f, uint32_t max_processes, uint32_t max_per_uid)
 {
-	static const cw_fork_child_fn jobs[] = { cw_agent_probe_child, cw_conn_closer_child,
-						 cw_lock_owner_child };
+	static const struct cw_fork_job jobs[] = {
+		{ cw_agent_probe_child, CW_FORK_ALL_CAPABILITIES },
+		{ cw_conn_closer_child, 0 },
+		{ cw_lock_owner_child, CW_FORK_ALL_CAPABILITIES },
+	};
 	struct cw_fork_server_config forks = { .clock = &cw_clock_system,
 					       .jobs = jobs,
 					       .n_jobs = sizeof(jobs) / sizeof(*jobs) };

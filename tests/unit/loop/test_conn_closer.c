@@ -29,7 +29,7 @@ static struct cw_conn_closer *closer;
 
 static void set_up(void)
 {
-	static const cw_fork_child_fn jobs[] = { cw_conn_closer_child };
+	static const struct cw_fork_job jobs[] = { { cw_conn_closer_child, 0 } };
 	struct cw_fork_server_config config = { .clock = &cw_clock_system,
 						.jobs = jobs,
 						.n_jobs = 1 };
@@ -210,6 +210,8 @@ Test(conn_closer, what_a_lost_fork_server_did_not_take_another_one_closes)
 {
 	int other, peer, fd = with_lingering(&other, &peer, 0);
 
+	while (server_pid() == 0)
+		cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
 	cw_conn_closer_close(closer, fd);
 	cr_assert_eq(kill(server_pid(), SIGKILL), 0);
 	run_until_given_away();

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -69,13 +70,30 @@ static int end_the_server(int fd)
 	return kill(getppid(), SIGKILL) + pause();
 }
 
+/* Sends its capabilities: effective, permitted, inheritable. */
+static int list_capabilities(int fd)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return 1;
+	return send(fd, data, sizeof(data), MSG_NOSIGNAL) == sizeof(data) ? 0 : 1;
+}
+
 /* Not among the jobs. */
 static int unknown(int fd)
 {
 	return 0;
 }
 
-static const cw_fork_child_fn jobs[] = { answer_and_wait, end_at_once, stay, end_the_server };
+static const struct cw_fork_job jobs[] = {
+	{ answer_and_wait, CW_FORK_ALL_CAPABILITIES },
+	{ end_at_once, 0 },
+	{ stay, 0 },
+	{ end_the_server, CW_FORK_ALL_CAPABILITIES },
+	{ list_capabilities, 1u << CAP_SYS_PTRACE },
+};
 
 static struct cw_fork_server_config config = {
 	.clock = &cw_clock_system,
@@ -258,6 +276,26 @@ Test(fork_server, children_that_ended_are_reaped_without_another_request)
 		sched_yield();
 }
 
+Test(fork_server, a_child_keeps_the_capabilities_of_its_job_only)
+{
+	struct __user_cap_data_struct data[2];
+	struct pollfd p = { .events = POLLIN };
+	struct answer a;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	ask(list_capabilities, &a);
+	wait_for(&a);
+	cr_assert_eq(a.r, 0);
+	p.fd = a.fd;
+	cr_assert_eq(poll(&p, 1, LIMIT_S * 1000), 1);
+	cr_assert_eq(recv(a.fd, data, sizeof(data), 0), sizeof(data));
+	cr_assert_eq(data[0].effective, 1u << CAP_SYS_PTRACE);
+	cr_assert_eq(data[0].permitted, 1u << CAP_SYS_PTRACE);
+	cr_assert_eq(data[1].effective | data[1].permitted, 0);
+	drop(&a);
+}
+
 /* ---- requests ---- */
 
 Test(fork_server, refuses_more_requests_than_it_has_places_for)
@@ -368,6 +406,47 @@ Test(fork_server, one_that_a_child_ends_is_replaced)
 	if (a.r == 0)
 		drop(&a);
 	cr_assert_geq(stats().lost, 1);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[32], text[512], *end;
+	FILE *f;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	cr_assert_not_null(f);
+	cr_assert_not_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	end = strrchr(text, ')');
+	cr_assert_eq(sscanf(end + 1, " %*c %d", &parent), 1);
+	return parent;
+}
+
+static unsigned n_lost;
+
+static void on_lost(void *user)
+{
+	n_lost++;
+}
+
+/* A new keeper would have the capabilities that the daemon has left. */
+Test(fork_server, a_lost_keeper_is_not_replaced_if_the_daemon_says_so)
+{
+	struct cw_fork_server_config other = config;
+	struct cw_fork_request *request;
+	struct answer a;
+
+	server = cw_fork_server_free(server);
+	other.on_lost = on_lost;
+	cr_assert_eq(cw_fork_server_new(&other, &server), 0);
+	expect_it_serves();
+	cr_assert_eq(kill(parent_of(stats().pid), SIGKILL), 0);
+	while (n_lost == 0)
+		cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0);
+	cr_assert_eq(stats().pid, 0);
+	cr_assert_eq(cw_fork_server_ask(server, answer_and_wait, on_forked, &a, &request), -EAGAIN);
 }
 
 /* ---- a server that speaks nonsense ---- */
