@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * A child of the fork server gets an order over the job's socket: the output pipe, its argument in
+ * a memfd, and further descriptors. Its supervisor answers with the status at the end.
+ *
  * The life of a child:
  *
  * 1. It runs. We collect its output, and the deadline runs. On time-out or overflow we kill it and
@@ -23,8 +26,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,11 +52,28 @@
  */
 #define OUT_FD 3
 
+/* The output pipe, the argument, and the descriptors of the configuration. */
+#define MAX_ORDER_FDS (2 + CW_CHILD_MAX_FDS)
+
+/* The message to a job. The descriptors come with it. */
+struct order {
+	uint64_t arg_len;
+	uint32_t n_fds, reserved;
+};
+
+union descriptors {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(MAX_ORDER_FDS * sizeof(int))];
+};
+
 struct cw_child {
 	struct cw_children *pool;
 	struct cw_child *next, **link;
-	pid_t pid;
+	pid_t pid; /* 0 = a child of the fork server */
 	int pidfd, out_fd;
+	struct cw_fork_request *request;  /* NULL = the fork server has answered */
+	int pair_fd;                      /* to the supervisor, which ends when we close it */
+	int order_fds[MAX_ORDER_FDS];     /* until the order is sent */
 	struct event *on_output, *on_exit, *timer;
 	struct cw_child_config config;
 	enum cw_child_end end;
@@ -66,6 +88,14 @@ struct cw_children {
 	uint32_t abandoned;
 };
 
+static void close_order_fds(struct cw_child *c)
+{
+	for (unsigned i = 0; i < MAX_ORDER_FDS; i++) {
+		closep(&c->order_fds[i]);
+		c->order_fds[i] = -1;
+	}
+}
+
 static void child_free(struct cw_child *c)
 {
 	if (c->link) {
@@ -78,6 +108,9 @@ static void child_free(struct cw_child *c)
 	event_freep(&c->on_output);
 	event_freep(&c->on_exit);
 	event_freep(&c->timer);
+	(void)cw_fork_request_cancel(c->request); /* always NULL */
+	close_order_fds(c);
+	closep(&c->pair_fd);
 	closep(&c->pidfd);
 	closep(&c->out_fd);
 	free(c->output);
@@ -86,13 +119,24 @@ static void child_free(struct cw_child *c)
 
 static void kill_child(struct cw_child *c)
 {
+	c->is_killed = true;
+	if (c->request) {
+		c->request = cw_fork_request_cancel(c->request);
+		c->is_reaped = true;
+		close_order_fds(c); /* ends the output */
+		return;
+	}
+	if (!c->pid) {
+		closep(&c->pair_fd);
+		c->pair_fd = -1;
+		return;
+	}
 	/*
 	 * Also kill the child's process group, because the child may have children. The child is
 	 * not reaped yet, so no other process can have its pid.
 	 */
 	(void)kill(-c->pid, SIGKILL); /* fails if the child has not made the group yet */
 	(void)kill(c->pid, SIGKILL);  /* fails only for a zombie */
-	c->is_killed = true;
 }
 
 static void report(struct cw_child *c, enum cw_child_end end)
@@ -109,7 +153,7 @@ static void start_timer(struct cw_child *c, uint32_t ms)
 	struct timeval tv = { ms / 1000, (suseconds_t)(ms % 1000 * 1000) };
 
 	if (evtimer_add(c->timer, &tv) < 0)
-		log_err("capture: no timer for child %d", (int)c->pid);
+		log_err("capture: no timer for a child");
 }
 
 static void kill_for(struct cw_child *c, enum cw_child_end end)
@@ -129,8 +173,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	if (c->is_abandoned)
 		return;
-	log_warn("capture: child %d or a process of it survived SIGKILL, abandoning it",
-		 (int)c->pid);
+	log_warn("capture: a child or a process of it survived SIGKILL, abandoning it");
 	c->is_abandoned = true;
 	c->pool->abandoned++;
 	report(c, CW_CHILD_ABANDONED);
@@ -187,18 +230,32 @@ static void on_output(evutil_socket_t fd, short what, void *arg)
 		finish(c);
 }
 
-static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
+/* Reads the status of a child that has ended. Returns false if the child has not ended. */
+static bool reap(struct cw_child *c, int *ret_status)
 {
-	struct cw_child *c = arg;
-	bool is_too_much = false;
-	int status = 0;
-
+	if (!c->pid) {
+		/* A supervisor that was killed sends no status. */
+		if (recv(c->pair_fd, ret_status, sizeof(*ret_status), MSG_DONTWAIT) !=
+		    sizeof(*ret_status))
+			*ret_status = SIGKILL;
+		return true;
+	}
 	/*
 	 * Kill the processes that the child left behind. Until we reap the child, no other process
 	 * group can have its pid.
 	 */
 	(void)kill(-c->pid, SIGKILL);
-	if (waitpid(c->pid, &status, WNOHANG) == 0)
+	*ret_status = 0;
+	return waitpid(c->pid, ret_status, WNOHANG) != 0;
+}
+
+static void on_exit_seen(evutil_socket_t fd, short what, void *arg)
+{
+	struct cw_child *c = arg;
+	bool is_too_much = false;
+	int status;
+
+	if (!reap(c, &status))
 		return;
 	c->is_reaped = true;
 	event_freep(&c->on_exit);
@@ -231,62 +288,221 @@ static void limit(int resource, rlim_t value)
 	(void)setrlimit(resource, &rl); /* lowering does not fail */
 }
 
-/* Sets up a child. From the daemon it keeps only memory and credentials. */
-static int enter_child(int out_fd, pid_t parent)
+/* Gives the descriptors of a child their final numbers, and closes all others. */
+static int place_descriptors(int out_fd, const int *fds, unsigned n_fds)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
-	int null_fd, r;
-	sigset_t none;
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), high[CW_CHILD_MAX_FDS] = { -1 };
 
-	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot change its group */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		return -ESRCH;
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL); /* fails for SIGKILL and SIGSTOP */
-	sigemptyset(&none);
-	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return -errno;
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null_fd < 0)
 		return -errno;
 	/*
-	 * First move the pipe out of the range 0 to 2, then put all descriptors in their final
-	 * places. Otherwise a dup2() could overwrite the pipe.
+	 * First move all descriptors out of the final range. Otherwise a dup2() could overwrite one
+	 * of them.
 	 */
 	out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 16);
+	for (unsigned i = 0; i < n_fds; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
+		if (high[i] < 0)
+			return -errno;
+	}
 	if (out_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(out_fd, OUT_FD) < 0)
 		return -errno;
 #ifndef __SANITIZE_ADDRESS__ /* keep stderr: the sanitizer reports there */
 	if (dup2(null_fd, 2) < 0)
 		return -errno;
 #endif
-	r = cw_close_from(OUT_FD + 1);
-	if (r < 0)
-		return r;
+	for (unsigned i = 0; i < n_fds; i++)
+		if (dup2(high[i], CW_CHILD_FD + (int)i) < 0)
+			return -errno;
+	return cw_close_from(CW_CHILD_FD + n_fds);
+}
+
+static int enter(int out_fd, const int *fds, unsigned n_fds, pid_t parent)
+{
+	int r;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		return -ESRCH;
+	r = place_descriptors(out_fd, fds, n_fds);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, 20);
-	return 0;
+	return r;
+}
+
+/* Sets up a fork of this process. From the daemon it keeps only memory and credentials. */
+static int enter_fork(int out_fd, pid_t parent, const struct cw_child_config *config)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot change its group */
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &dfl, NULL); /* fails for SIGKILL and SIGSTOP */
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return -errno;
+	return enter(out_fd, config->fds, config->n_fds, parent);
 }
 
 static void cw_run_child(int out_fd, pid_t parent, const struct cw_child_config *config)
 {
-	if (enter_child(out_fd, parent) < 0)
+	if (enter_fork(out_fd, parent, config) < 0)
 		_exit(127);
 	_exit(config->main(OUT_FD, config->arg));
 }
 
-static int watch(struct cw_child *c)
+/* ---- a child of the fork server ---- */
+
+/* Receives the order. Returns false if the daemon has cancelled it. */
+static bool take_order(int fd, struct order *order, int fds[MAX_ORDER_FDS])
+{
+	union descriptors control;
+	struct iovec iov = { order, sizeof(*order) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != sizeof(*order) ||
+	    order->n_fds > CW_CHILD_MAX_FDS)
+		return false;
+	c = CMSG_FIRSTHDR(&msg);
+	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN((2 + order->n_fds) * sizeof(int)))
+		return false;
+	memcpy(fds, CMSG_DATA(c), (2 + order->n_fds) * sizeof(int));
+	return true;
+}
+
+static _Noreturn void run_ordered(const struct order *order, const int *fds, pid_t parent,
+				  cw_child_main_fn main)
+{
+	const void *arg = NULL;
+
+	if (order->arg_len)
+		arg = mmap(NULL, order->arg_len, PROT_READ, MAP_PRIVATE, fds[1], 0);
+	if (arg == MAP_FAILED || enter(fds[0], fds + 2, order->n_fds, parent) < 0)
+		_exit(127);
+	_exit(main(OUT_FD, arg));
+}
+
+int cw_child_run(int fd, cw_child_main_fn main)
+{
+	struct pollfd wait[2] = { { .fd = fd, .events = POLLIN }, { .events = POLLIN } };
+	int fds[MAX_ORDER_FDS], status;
+	pid_t own = getpid(), pid;
+	struct order order;
+
+	if (!take_order(fd, &order, fds))
+		return 1;
+	(void)setpgid(0, 0); /* cannot fail: only a session leader cannot change its group */
+	pid = fork();
+	if (pid == 0)
+		run_ordered(&order, fds, own, main);
+	if (pid < 0)
+		return 1;
+	for (unsigned i = 0; i < 2 + order.n_fds; i++)
+		(void)close(fds[i]);
+	wait[1].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	while (wait[1].fd >= 0 && poll(wait, 2, -1) < 0 && errno == EINTR)
+		;
+	if (wait[1].revents && waitpid(pid, &status, WNOHANG) == pid)
+		(void)send(fd, &status, sizeof(status), MSG_NOSIGNAL); /* fails without a daemon */
+	/* Kill the child, or the processes that it left behind, and this one. */
+	return kill(0, SIGKILL);
+}
+
+/* ---- the daemon's side ---- */
+
+static int watch_output(struct cw_child *c)
 {
 	struct event_base *base = c->pool->base;
 
 	c->on_output = event_new(base, c->out_fd, EV_READ | EV_PERSIST, on_output, c);
-	c->on_exit = event_new(base, c->pidfd, EV_READ | EV_PERSIST, on_exit_seen, c);
 	c->timer = evtimer_new(base, on_timer, c);
-	if (!c->on_output || !c->on_exit || !c->timer || event_add(c->on_output, NULL) < 0 ||
-	    event_add(c->on_exit, NULL) < 0)
+	if (!c->on_output || !c->timer || event_add(c->on_output, NULL) < 0)
 		return -ENOMEM;
 	start_timer(c, c->config.deadline_ms);
 	return 0;
+}
+
+static int watch_exit(struct cw_child *c)
+{
+	c->on_exit = event_new(c->pool->base, c->pidfd, EV_READ | EV_PERSIST, on_exit_seen, c);
+	return c->on_exit && event_add(c->on_exit, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+static int send_order(struct cw_child *c)
+{
+	struct order order = { .arg_len = c->config.arg_len, .n_fds = c->config.n_fds };
+	size_t n = (2 + c->config.n_fds) * sizeof(int);
+	union descriptors control = { 0 };
+	struct iovec iov = { &order, sizeof(order) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = CMSG_SPACE(n) };
+
+	control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					  .cmsg_type = SCM_RIGHTS,
+					  .cmsg_len = CMSG_LEN(n) };
+	memcpy(CMSG_DATA(&control.align), c->order_fds, n);
+	return sendmsg(c->pair_fd, &msg, MSG_NOSIGNAL) == sizeof(order) ? 0 : -errno;
+}
+
+static void on_forked(int r, int fd, int pidfd, void *user)
+{
+	struct cw_child *c = user;
+
+	c->request = NULL;
+	c->pair_fd = fd;
+	c->pidfd = pidfd;
+	if (r == 0)
+		r = watch_exit(c);
+	if (r == 0)
+		r = send_order(c);
+	close_order_fds(c);
+	if (r < 0) {
+		c->end = CW_CHILD_CRASHED;
+		finish(c); /* closes the socket; without an order the child ends */
+	}
+}
+
+/* Puts the argument into a memfd. */
+static int make_arg(const struct cw_child_config *config)
+{
+	_cleanup_(closep) int fd = memfd_create("collwatch-child", MFD_CLOEXEC);
+	const char *at = config->arg;
+
+	if (fd < 0)
+		return -errno;
+	for (size_t left = config->arg_len; left > 0;) {
+		ssize_t n = write(fd, at, left);
+
+		if (n < 0)
+			return -errno;
+		at += n;
+		left -= (size_t)n;
+	}
+	return steal_fd(&fd);
+}
+
+static int ask_server(struct cw_child *c, int out_fd)
+{
+	int r = 0;
+
+	c->order_fds[0] = out_fd;
+	c->order_fds[1] = make_arg(&c->config);
+	for (unsigned i = 0; i < c->config.n_fds; i++)
+		c->order_fds[2 + i] = fcntl(c->config.fds[i], F_DUPFD_CLOEXEC, 0);
+	for (unsigned i = 0; i < 2 + c->config.n_fds; i++)
+		if (c->order_fds[i] < 0)
+			r = -EMFILE;
+	if (r == 0)
+		r = watch_output(c);
+	return r < 0 ? r
+		     : cw_fork_server_ask(c->config.forks, c->config.job, on_forked, c,
+					  &c->request);
 }
 
 static int spawn(struct cw_child *c)
@@ -301,6 +517,8 @@ static int spawn(struct cw_child *c)
 	out_fd = fds[1];
 	if (fcntl(c->out_fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
+	if (c->config.forks)
+		return ask_server(c, steal_fd(&out_fd));
 	c->pid = fork();
 	if (c->pid < 0)
 		return -errno;
@@ -309,7 +527,9 @@ static int spawn(struct cw_child *c)
 	/* Parent and child both call it, because either may run first. */
 	(void)setpgid(c->pid, c->pid);
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	r = c->pidfd < 0 ? -errno : watch(c);
+	r = c->pidfd < 0 ? -errno : watch_exit(c);
+	if (r == 0)
+		r = watch_output(c);
 	if (r < 0) {
 		kill_child(c);
 		(void)waitpid(c->pid, NULL, 0); /* the child has only just begun and dies at once */
@@ -326,7 +546,9 @@ int cw_child_start(struct cw_children *pool, const struct cw_child_config *confi
 	if (!c)
 		return -ENOMEM;
 	c->pool = pool;
-	c->pidfd = c->out_fd = -1;
+	c->pidfd = c->out_fd = c->pair_fd = -1;
+	for (unsigned i = 0; i < MAX_ORDER_FDS; i++)
+		c->order_fds[i] = -1;
 	c->config = *config;
 	c->output = malloc(config->max_output);
 	r = c->output ? spawn(c) : -ENOMEM;
@@ -390,7 +612,7 @@ struct cw_children *cw_children_free(struct cw_children *pool)
 		struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
 
 		r = c->is_reaped ? -1 : poll(&p, 1, c->is_abandoned ? 0 : wait_ms);
-		if (r > 0)
+		if (r > 0 && c->pid)
 			(void)waitpid(c->pid, NULL, WNOHANG); /* poll() says that it has ended */
 		/*
 		 * We leave a child that does not die to init. We killed all of them together, so

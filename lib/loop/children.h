@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Short-lived children for work that can hang or crash. A function runs in a fork that has closed
+ * Short-lived children for work that can hang or crash. A function runs in a process that has closed
  * all descriptors except its output pipe. The pool collects the output of the child, up to a limit
  * and before a deadline.
+ *
+ * A child is a fork of this process, or a child of the fork server (loop/fork_server.h). The latter
+ * copies no memory of ours, and has the capabilities of its job. A supervisor is its parent, because
+ * we may lack the right to kill a child that has become another user. The supervisor kills the child
+ * when we close the socket.
  *
  * We kill a child that does not end. Some children survive SIGKILL, because they or a child of
  * theirs sleep uninterruptibly on a dead file system. We abandon such a child: its caller gets the
@@ -16,6 +21,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "loop/fork_server.h"
+
 struct event_base;
 struct cw_children;
 struct cw_child;
@@ -28,8 +35,14 @@ enum cw_child_end {
 	CW_CHILD_ABANDONED, /* we killed it, but one of its processes survived */
 };
 
-/* Runs in the child. Returns the exit status. out_fd is blocking. */
+/*
+ * Runs in the child. Returns the exit status. out_fd is blocking. The descriptors of the
+ * configuration have the numbers from CW_CHILD_FD on.
+ */
 typedef int (*cw_child_main_fn)(int out_fd, const void *arg);
+
+#define CW_CHILD_FD 4
+#define CW_CHILD_MAX_FDS 1u
 
 /*
  * Receives the end of the child and its output, even after a failure. `output` is valid until the
@@ -49,6 +62,16 @@ struct cw_child_config {
 	cw_child_done_fn fn;
 	void *user;
 	uid_t uid; /* owner of the processes that the child inspects; 0 = no particular user */
+	/*
+	 * The child belongs to this server and runs `job`, which calls cw_child_run(fd, main). NULL
+	 * = the child is a fork of this process. `arg` then has arg_len bytes without pointers.
+	 */
+	struct cw_fork_server *forks;
+	cw_fork_child_fn job;
+	size_t arg_len;
+	/* Descriptors that the child gets. Borrowed until cw_child_start() returns. */
+	int fds[CW_CHILD_MAX_FDS];
+	unsigned n_fds;
 };
 
 /*
@@ -70,6 +93,8 @@ struct cw_children *cw_children_free(struct cw_children *pool);
  */
 int cw_child_start(struct cw_children *pool, const struct cw_child_config *config,
 		   struct cw_child **ret_child);
+/* Body of a job of the fork server. fd is the job's end of the pair. Returns the exit status. */
+int cw_child_run(int fd, cw_child_main_fn main);
 /* Kills the child. Its callback does not run. */
 void cw_child_cancel(struct cw_child *child);
 

@@ -19,8 +19,55 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/close_from.h"
 #include "tests/support/node/frozen_fs.h"
+
+static int say(int out_fd, const void *arg);
+static int hang(int out_fd, const void *arg);
+static int list_descriptors(int out_fd, const void *arg);
+static int leave_a_grandchild(int out_fd, const void *arg);
+static int become_another_user(int out_fd, const void *arg);
+static int crash(int out_fd, const void *arg);
+
+static int say_job(int fd)
+{
+	return cw_child_run(fd, say);
+}
+
+static int hang_job(int fd)
+{
+	return cw_child_run(fd, hang);
+}
+
+static int list_descriptors_job(int fd)
+{
+	return cw_child_run(fd, list_descriptors);
+}
+
+static int leave_a_grandchild_job(int fd)
+{
+	return cw_child_run(fd, leave_a_grandchild);
+}
+
+static int become_another_user_job(int fd)
+{
+	return cw_child_run(fd, become_another_user);
+}
+
+static int crash_job(int fd)
+{
+	return cw_child_run(fd, crash);
+}
+
+static const struct cw_fork_job jobs[] = {
+	{ say_job, 0 },
+	{ hang_job, 0 },
+	{ list_descriptors_job, 0 },
+	{ leave_a_grandchild_job, 0 },
+	{ become_another_user_job, CW_FORK_ALL_CAPABILITIES },
+	{ crash_job, 0 },
+};
 
 /* Deadline of children that end by themselves. */
 #define DEADLINE_MS 120000
@@ -365,4 +412,145 @@ Test(children, counts_a_process_of_a_child_that_does_not_die)
 	while (cw_children_abandoned(pool) > 0)
 		event_base_loop(base, EVLOOP_ONCE);
 	cr_assert_eq(result.calls, 1);
+}
+
+/* ---- children of the fork server ---- */
+
+static struct cw_fork_server *start_server(void)
+{
+	const struct cw_fork_server_config config = { .base = base,
+						      .clock = &cw_clock_system,
+						      .jobs = jobs,
+						      .n_jobs = sizeof(jobs) / sizeof(*jobs) };
+	struct cw_fork_server *forks;
+
+	cr_assert_eq(cw_fork_server_new(&config, &forks), 0);
+	return forks;
+}
+
+static struct cw_child *start_job(struct cw_fork_server *forks, cw_fork_child_fn job,
+				  const void *arg, size_t arg_len, uint32_t deadline_ms)
+{
+	struct cw_child_config config = { .arg = arg,
+					  .deadline_ms = deadline_ms,
+					  .max_output = 1000,
+					  .fn = on_done,
+					  .forks = forks,
+					  .job = job,
+					  .arg_len = arg_len };
+	struct cw_child *child = NULL;
+
+	result.calls = 0;
+	cr_assert_eq(cw_child_start(pool, &config, &child), 0);
+	return child;
+}
+
+Test(children, of_the_server_gets_its_argument_and_brings_back_what_it_wrote)
+{
+	struct cw_fork_server *forks = start_server();
+	char text[] = "hello";
+
+	start_job(forks, say_job, text, sizeof(text), DEADLINE_MS);
+	memset(text, 'x', 5); /* the child has its own copy */
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_eq(result.len, 5);
+	cr_assert_arr_eq(result.output, "hello", 5);
+	cw_fork_server_free(forks);
+}
+
+Test(children, of_the_server_keeps_the_output_of_one_that_crashes)
+{
+	struct cw_fork_server *forks = start_server();
+
+	start_job(forks, crash_job, NULL, 0, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_CRASHED);
+	cr_assert_arr_eq(result.output, "some", 4);
+	cw_fork_server_free(forks);
+}
+
+Test(children, of_the_server_has_the_descriptors_that_it_was_given)
+{
+	struct cw_child_config config = { .deadline_ms = DEADLINE_MS,
+					  .max_output = 1000,
+					  .fn = on_done,
+					  .forks = start_server(),
+					  .job = list_descriptors_job,
+					  .fds = { open("/dev/null", O_RDONLY) },
+					  .n_fds = 1 };
+	struct cw_child *child;
+
+	cr_assert_eq(cw_child_start(pool, &config, &child), 0);
+	close(config.fds[0]);
+	wait_for_result();
+	cr_assert_eq(result.len, 10, "%.*s", (int)result.len, result.output);
+	cr_assert_arr_eq(result.output, "0 1 2 3 4 ", 10);
+	cw_fork_server_free(config.forks);
+}
+
+Test(children, of_the_server_ends_at_its_deadline)
+{
+	struct cw_fork_server *forks = start_server();
+
+	/* On a busy machine its time may be up before it has come to write: then it gets more. */
+	for (uint32_t ms = 100; result.len == 0 && ms < DEADLINE_MS; ms *= 2) {
+		start_job(forks, hang_job, NULL, 0, ms);
+		wait_for_result();
+		cr_assert_eq(result.end, CW_CHILD_TIMED_OUT);
+	}
+	cr_assert_eq(result.len, 1);
+	cw_fork_server_free(forks);
+}
+
+static int become_another_user(int out_fd, const void *arg)
+{
+	if (setresuid(12345, 12345, 12345) < 0)
+		return 1;
+	return hang(out_fd, NULL);
+}
+
+/* This process may have no right to kill it. */
+Test(children, of_the_server_ends_at_its_deadline_as_another_user)
+{
+	struct cw_fork_server *forks = start_server();
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	for (uint32_t ms = 100; result.len == 0 && ms < DEADLINE_MS; ms *= 2) {
+		start_job(forks, become_another_user_job, NULL, 0, ms);
+		if (ms == 100)
+			cr_assert_eq(setresuid(1234, 1234, 1234), 0);
+		wait_for_result();
+		cr_assert_eq(result.end, CW_CHILD_TIMED_OUT);
+	}
+	cr_assert_eq(result.len, 1);
+	cw_fork_server_free(forks);
+}
+
+Test(children, of_the_server_leaves_no_process_behind)
+{
+	struct cw_fork_server *forks = start_server();
+	int arg = 3; /* the grandchild holds the output, whose end is our proof */
+
+	start_job(forks, leave_a_grandchild_job, &arg, sizeof(arg), DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_eq(cw_children_abandoned(pool), 0);
+	cw_fork_server_free(forks);
+}
+
+Test(children, of_the_server_is_cancelled_before_and_after_it_exists)
+{
+	struct cw_fork_server *forks = start_server();
+
+	cw_child_cancel(start_job(forks, hang_job, NULL, 0, DEADLINE_MS));
+	start_job(forks, say_job, "x", 2, DEADLINE_MS);
+	wait_for_result();
+	cr_assert_eq(result.end, CW_CHILD_EXITED);
+	cr_assert_arr_eq(result.output, "x", 1);
+	cw_child_cancel(start_job(forks, hang_job, NULL, 0, DEADLINE_MS));
+	pool = cw_children_free(pool);
+	cr_assert_eq(result.calls, 0);
+	cw_fork_server_free(forks);
 }
