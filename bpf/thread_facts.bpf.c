@@ -17,8 +17,9 @@ char program_license[] SEC("license") = "GPL";
 #define MAX_FRAMES 24
 
 /*
- * The process whose threads we dump. The daemon sets this pid before each read. Kernels before 6.1
- * iterate over all threads of the machine, so we compare each thread's process with it.
+ * The process whose threads we dump; 0 = the kernel iterates only over the threads of that process.
+ * Kernels before 6.1 iterate over all threads of the machine. The daemon then sets this pid before
+ * each read.
  */
 uint32_t wanted_pid;
 
@@ -59,7 +60,7 @@ int dump_thread(struct bpf_iter__task *ctx)
 	uint32_t state, tid;
 	long n;
 
-	if (!task || pid_of(task) != wanted_pid)
+	if (!task || (wanted_pid && pid_of(task) != wanted_pid))
 		return 0;
 	state = state_of(task);
 	tid = own_pid_ns ? own_number(BPF_CORE_READ(task, thread_pid))

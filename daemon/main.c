@@ -359,7 +359,7 @@ static int run(struct daemon *d, struct cw_config *config)
 		cw_config_free(config);
 		return EXIT_START;
 	}
-	r = cw_config_reader_new(d->base, &d->reader);
+	r = cw_config_reader_new(d->base, d->forks, &d->reader);
 	if (r == 0)
 		r = add_events(d, &events);
 	if (r < 0) {

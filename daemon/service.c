@@ -24,6 +24,7 @@
 #include "daemon/alerts/mutes.h"
 #include "daemon/bundle_nodes.h"
 #include "daemon/bundle_parts.h"
+#include "daemon/config/config_reader.h"
 #include "daemon/control/control_socket.h"
 #include "daemon/control/summaries_doc.h"
 #include "daemon/evidence/capture.h"
@@ -34,6 +35,7 @@
 #include "daemon/metrics/metrics_output.h"
 #include "daemon/node/lock_owners.h"
 #include "daemon/node/node.h"
+#include "daemon/node/unregistered_scan.h"
 #include "daemon/process/fdstore.h"
 #include "daemon/store/store.h"
 #include "leader/election.h"
@@ -68,13 +70,29 @@
 
 const struct cw_extension *const cw_service_extension = &cw_numerics_extension;
 
-/* Capabilities of children that read closed files of /proc, or memory. */
-#define READING (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)
+/*
+ * Capabilities of children. READING: closed files of /proc, and memory. KERNEL: also by BPF, or
+ * /proc/PID/stack. UNWINDING: also files that a program has mapped (CAP_SYS_ADMIN before Linux
+ * 5.9), and changing to the user of a process. The unit does not grant CAP_SYS_ADMIN and
+ * CAP_SYS_NICE.
+ */
+#define CAPABILITY(name) (UINT64_C(1) << (name))
+#define READING (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH))
+#define KERNEL (READING | CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON) | CAPABILITY(CAP_SYS_ADMIN))
+#define UNWINDING                                                                                  \
+	(READING | CAPABILITY(CAP_CHECKPOINT_RESTORE) | CAPABILITY(CAP_SETUID) |                   \
+	 CAPABILITY(CAP_SETGID) | CAPABILITY(CAP_KILL) | CAPABILITY(CAP_SYS_NICE) |                \
+	 CAPABILITY(CAP_SYS_ADMIN))
 
 const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
 	{ cw_agent_probe_child, READING },
 	{ cw_conn_closer_child, 0 },
 	{ cw_lock_owner_child, READING },
+	{ cw_capture_proc_child, KERNEL },
+	{ cw_capture_python_child, UNWINDING },
+	{ cw_capture_native_child, UNWINDING },
+	{ cw_unregistered_scan_child, READING },
+	{ cw_config_reader_child, CAPABILITY(CAP_DAC_READ_SEARCH) },
 };
 
 struct cw_service {
@@ -480,6 +498,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 	};
 	struct cw_capture_config capture = {
 		.base = s->base,
+		.forks = s->forks,
 		.clock = &s->awake.clock,
 		.node_name = s->config->node_name,
 		.max_running = MAX_CAPTURES,

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child returns the values in pages that only this child and the daemon share. The values
- * contain webhook_url. MADV_DONTFORK therefore hides these pages from later children, and
+ * The child returns the values in a memfd that only this child and the daemon have. The values
+ * contain webhook_url. MADV_DONTFORK therefore hides these pages from other children, and
  * MADV_DONTDUMP from core dumps.
  */
 #include "daemon/config/config_reader.h"
 
 #include <errno.h>
 #include <event2/event.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "daemon/config/config_values.h"
 #include "loop/children.h"
 
+/* The argument of the child. The values are at CW_CHILD_FD. */
+struct order {
+	bool may_be_missing;
+	char path[PATH_MAX];
+};
+
 struct cw_config_reader {
 	struct cw_children *children;
+	struct cw_fork_server *forks;
 	struct cw_child *child; /* NULL = no read in progress */
 	struct cw_config_values *values;
 	struct cw_config_source source;
@@ -26,16 +36,30 @@ struct cw_config_reader {
 	void *user;
 };
 
-static struct cw_config_values *map_values(void)
+static struct cw_config_values *map_values(int fd)
 {
 	struct cw_config_values *v =
-		mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (v == MAP_FAILED)
-		return NULL;
-	(void)madvise(v, sizeof(*v),
-		      MADV_DONTDUMP); /* may fail on an old kernel, which then dumps the pages */
-	return v;
+	return v == MAP_FAILED ? NULL : v;
+}
+
+/* Makes the memfd and maps it here. Returns the descriptor or -errno. */
+static int make_values(struct cw_config_values **ret)
+{
+	_cleanup_(closep) int fd = memfd_create("collwatch-config", MFD_CLOEXEC);
+	struct cw_config_values *v;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*v)) < 0)
+		return -errno;
+	v = map_values(fd);
+	if (!v)
+		return -ENOMEM;
+	/* Both may fail on an old kernel, which then dumps or copies the pages. */
+	(void)madvise(v, sizeof(*v), MADV_DONTDUMP);
+	(void)madvise(v, sizeof(*v), MADV_DONTFORK);
+	*ret = v;
+	return steal_fd(&fd);
 }
 
 static void unmap_values(struct cw_config_reader *r)
@@ -68,15 +92,23 @@ static void read_headers(const char *path, struct cw_config_values *v)
 
 static int child_main(int out_fd, const void *arg)
 {
-	const struct cw_config_reader *r = arg;
-	const char *path = r->source.path;
+	struct cw_config_values *values = map_values(CW_CHILD_FD);
+	const struct order *order = arg;
+	const char *path = order->path;
 
 	(void)out_fd;
-	if (r->source.may_be_missing && access(path, F_OK) < 0)
+	if (!values)
+		return 1;
+	if (order->may_be_missing && access(path, F_OK) < 0)
 		path = NULL;
-	cw_config_parse(path, r->values);
-	read_headers(path, r->values);
+	cw_config_parse(path, values);
+	read_headers(path, values);
 	return 0;
+}
+
+int cw_config_reader_child(int fd)
+{
+	return cw_child_run(fd, child_main);
 }
 
 static int explain(const struct cw_config_reader *r, enum cw_child_end end, struct cw_err *err)
@@ -108,9 +140,14 @@ static void on_read(enum cw_child_end end, const char *output, size_t len, void 
 int cw_config_reader_start(struct cw_config_reader *r, const struct cw_config_source *source,
 			   cw_config_read_fn fn, void *user, struct cw_err *err)
 {
+	struct order order = { .may_be_missing = source->may_be_missing };
 	struct cw_child_config config = {
 		.main = child_main,
-		.arg = r,
+		.forks = r->forks,
+		.job = cw_config_reader_child,
+		.arg = &order,
+		.arg_len = sizeof(order),
+		.n_fds = 1,
 		.deadline_ms = source->within_ms,
 		.max_output = 1,
 		.fn = on_read,
@@ -124,18 +161,23 @@ int cw_config_reader_start(struct cw_config_reader *r, const struct cw_config_so
 	r->source = *source;
 	r->fn = fn;
 	r->user = user;
-	r->values = map_values();
-	result = r->values ? cw_child_start(r->children, &config, &r->child) : -ENOMEM;
+	/* The child does not find a path that was cut. */
+	(void)snprintf(order.path, sizeof(order.path), "%s", source->path);
+	result = config.fds[0] = make_values(&r->values);
+	if (result >= 0) {
+		result = cw_child_start(r->children, &config, &r->child);
+		(void)close(config.fds[0]);
+	}
 	if (result < 0) {
 		unmap_values(r);
 		return cw_err_set(err, -result, "%s: no process to read it: %s", source->path,
 				  strerror(-result));
 	}
-	(void)madvise(r->values, sizeof(*r->values), MADV_DONTFORK);
 	return 0;
 }
 
-int cw_config_reader_new(struct event_base *base, struct cw_config_reader **ret)
+int cw_config_reader_new(struct event_base *base, struct cw_fork_server *forks,
+			 struct cw_config_reader **ret)
 {
 	struct cw_config_reader *r = calloc(1, sizeof(*r));
 
@@ -145,6 +187,7 @@ int cw_config_reader_new(struct event_base *base, struct cw_config_reader **ret)
 		free(r);
 		return -ENOMEM;
 	}
+	r->forks = forks;
 	*ret = r;
 	return 0;
 }
@@ -181,7 +224,7 @@ int cw_config_load_from(const char *path, bool may_be_missing, struct cw_config 
 	struct cw_config_reader *reader = NULL;
 	struct answer answer = { .r = -ENOMEM, .err = { "out of memory" } };
 
-	if (base && cw_config_reader_new(base, &reader) == 0) {
+	if (base && cw_config_reader_new(base, NULL, &reader) == 0) {
 		answer.r = cw_config_reader_start(reader, &source, on_answer, &answer, &answer.err);
 		while (answer.r == 0 && !answer.is_there)
 			if (event_base_loop(base, EVLOOP_ONCE) < 0)

@@ -17,6 +17,7 @@
 
 struct event_base;
 struct cw_config_reader;
+struct cw_fork_server;
 
 /* The deadline of the child. Reading a local file takes only milliseconds. */
 #define CW_CONFIG_READ_MS 10000u
@@ -34,8 +35,15 @@ struct cw_config_source {
 typedef void (*cw_config_read_fn)(struct cw_config *config, int r, const struct cw_err *err,
 				  void *user);
 
-/* Returns 0 or -ENOMEM. */
-int cw_config_reader_new(struct event_base *base, struct cw_config_reader **ret);
+/* Job of the fork server. */
+int cw_config_reader_child(int fd);
+
+/*
+ * forks: a server with the job above, which may read files that this process may not; NULL = the
+ * child is a fork of this process. Returns 0 or -ENOMEM.
+ */
+int cw_config_reader_new(struct event_base *base, struct cw_fork_server *forks,
+			 struct cw_config_reader **ret);
 /* Ends a read in progress. No callback follows. Takes NULL; returns NULL. */
 struct cw_config_reader *cw_config_reader_free(struct cw_config_reader *reader);
 

@@ -31,8 +31,6 @@
 #include "daemon/evidence/python_part.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/kernel/kernel_threads.h"
-#include "daemon/kernel/procfs.h"
-#include "daemon/kernel/procstat.h"
 #include "daemon/node/node.h"
 #include "identity/quota.h"
 #include "leader/incident/evidence_brief.h"
@@ -73,7 +71,7 @@ struct cw_capture_job {
 	struct event *timer;
 	/* Index of the running part in steps[]; 0 also while the capture waits in the queue. */
 	unsigned step;
-	bool is_running, is_gone, is_stopped;
+	bool is_running, is_gone, is_stopped, is_reading_proc;
 	bool is_displaced; /* true if another user's capture got its place in the queue */
 	int32_t rank;
 	uid_t uid; /* user that owns the process */
@@ -92,8 +90,7 @@ struct cw_capture {
 	struct cw_capture_stats stats;
 	uid_t started_uid;                /* user of the last capture that we started */
 	struct cw_kernel_threads *kernel; /* NULL = not available on this machine */
-	/* Text of the last read, for the child that we fork next. */
-	char *kernel_text;
+	unsigned n_proc;                  /* number of children that read /proc */
 };
 
 static bool is_brief(const struct cw_capture_job *job)
@@ -124,6 +121,7 @@ static void job_free(struct cw_capture_job *job)
 
 	if (job->child)
 		cw_child_cancel(job->child);
+	c->n_proc -= job->is_reading_proc;
 	if (job->is_asking_python)
 		cw_node_python_cancel(c->config.node, job->python_handle);
 	event_freep(&job->timer);
@@ -244,6 +242,7 @@ static int start_child(struct cw_capture_job *job, struct cw_child_config *confi
 	if (cw_children_abandoned(c->children) >= MAX_ABANDONED)
 		return -EBUSY;
 	config->uid = job->uid;
+	config->forks = c->config.forks;
 	r = cw_child_start(c->children, config, &job->child);
 	if (r < 0)
 		log_warn("capture: no child for pid %d: %s", (int)job->target.pid, strerror(-r));
@@ -266,13 +265,24 @@ static const char *why_no_child(int r)
 
 /* ---- /proc ---- */
 
+/* The argument of the child. */
+struct proc_order {
+	struct cw_stack_target target;
+	bool has_kernel; /* the descriptor CW_CHILD_FD is the BPF program */
+};
+
 static int proc_main(int out_fd, const void *arg)
 {
-	const struct cw_capture_job *job = arg;
-	json_t *json = cw_procfacts(job->target.pid, job->target.start_ticks, job->uid,
-				    job->owner->kernel_text);
+	const struct proc_order *order = arg;
+	json_t *json = cw_procfacts(order->target.pid, order->target.start_ticks, order->target.uid,
+				    order->has_kernel ? CW_CHILD_FD : -1);
 
 	return json && json_dumpfd(json, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
+}
+
+int cw_capture_proc_child(int fd)
+{
+	return cw_child_run(fd, proc_main);
 }
 
 static void on_proc_done(enum cw_child_end end, const char *output, size_t len, void *user)
@@ -280,6 +290,8 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	struct cw_capture_job *job = user;
 	const char *state;
 
+	job->owner->n_proc--;
+	job->is_reading_proc = false;
 	job->child = NULL;
 	count_end(job->owner, end);
 	if (end == CW_CHILD_EXITED)
@@ -293,43 +305,17 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 	part_done(job);
 }
 
-/*
- * True if this is the requested process and its user may see it. *ret: the stat of the process,
- * which identifies its program.
- */
-static bool may_read_kernel_side(const struct cw_capture_job *job, int proc_fd,
-				 struct cw_procstat *ret)
-{
-	return cw_procstat_read(proc_fd, ret) == 0 && ret->start_ticks == job->target.start_ticks &&
-	       cw_procfs_may_see(proc_fd, 0, job->uid);
-}
-
-/*
- * Reads the kernel state of the threads. It takes microseconds and cannot hang. We do it here,
- * because only the daemon has the descriptors of the BPF programs. We check the process before and
- * after, because it may start another program in between. The child makes its own checks.
- */
-static void read_kernel_side(struct cw_capture *c, const struct cw_capture_job *job)
-{
-	_cleanup_(closep) int proc_fd = c->kernel ? cw_procstat_open(job->target.pid) : -1;
-	struct cw_procstat before, after;
-
-	if (proc_fd < 0 || !may_read_kernel_side(job, proc_fd, &before))
-		return;
-	c->kernel_text = malloc(CW_KERNEL_THREADS_MAX_BYTES);
-	if (!c->kernel_text)
-		return;
-	if (cw_kernel_threads_read(c->kernel, job->target.pid, c->kernel_text,
-				   CW_KERNEL_THREADS_MAX_BYTES) < 0 ||
-	    !may_read_kernel_side(job, proc_fd, &after) || before.start_stack != after.start_stack)
-		c->kernel_text[0] = '\0';
-}
-
 static void step_proc(struct cw_capture_job *job)
 {
+	struct cw_capture *c = job->owner;
+	struct proc_order order = { .target = { .pid = job->target.pid,
+						.start_ticks = job->target.start_ticks,
+						.uid = job->uid } };
 	struct cw_child_config config = {
 		.main = proc_main,
-		.arg = job,
+		.job = cw_capture_proc_child,
+		.arg = &order,
+		.arg_len = sizeof(order),
 		.deadline_ms = share_ms(job, PROC_LIMIT_MS),
 		.max_output = MAX_PROC_OUTPUT,
 		.fn = on_proc_done,
@@ -343,13 +329,18 @@ static void step_proc(struct cw_capture_job *job)
 		part_done(job);
 		return;
 	}
-	read_kernel_side(job->owner, job);
+	if (c->n_proc == 0 || !cw_kernel_threads_is_exclusive(c->kernel)) {
+		config.fds[0] = cw_kernel_threads_program(c->kernel, job->target.pid);
+		config.n_fds = config.fds[0] >= 0;
+		order.has_kernel = config.n_fds == 1;
+	}
 	r = start_child(job, &config);
-	free(job->owner->kernel_text); /* the child has a copy */
-	job->owner->kernel_text = NULL;
 	if (r < 0) {
 		job->proc = cw_evidence_part("failed", why_no_child(r));
 		part_done(job);
+	} else {
+		c->n_proc++;
+		job->is_reading_proc = true;
 	}
 }
 
@@ -449,6 +440,11 @@ static int python_main(int out_fd, const void *arg)
 	return cw_python_take_child(out_fd, arg);
 }
 
+int cw_capture_python_child(int fd)
+{
+	return cw_child_run(fd, python_main);
+}
+
 /* Ends the Python part. If we have no stack and may ask the agent, asks it first. */
 static void python_read_done(struct cw_capture_job *job)
 {
@@ -489,7 +485,9 @@ static void step_python(struct cw_capture_job *job)
 	struct cw_stack_target target;
 	struct cw_child_config config = {
 		.main = python_main,
+		.job = cw_capture_python_child,
 		.arg = &target,
+		.arg_len = sizeof(target),
 		.deadline_ms = share_ms(job, PYTHON_LIMIT_MS),
 		.max_output = CW_PYTHON_TAKE_MAX_OUTPUT,
 		.fn = on_python_read,
@@ -517,6 +515,11 @@ static int native_main(int out_fd, const void *arg)
 	return cw_stack_child(out_fd, arg);
 }
 
+int cw_capture_native_child(int fd)
+{
+	return cw_child_run(fd, native_main);
+}
+
 static void on_native_done(enum cw_child_end end, const char *output, size_t len, void *user)
 {
 	struct cw_capture_job *job = user;
@@ -533,7 +536,9 @@ static void step_native(struct cw_capture_job *job)
 	struct cw_stack_target target;
 	struct cw_child_config config = {
 		.main = native_main,
+		.job = cw_capture_native_child,
 		.arg = &target,
+		.arg_len = sizeof(target),
 		.deadline_ms = ms > 1 ? (uint32_t)ms : 1,
 		.max_output = CW_STACK_MAX_OUTPUT,
 		.fn = on_native_done,
@@ -772,7 +777,6 @@ struct cw_capture *cw_capture_free(struct cw_capture *c)
 		job_free(c->first);
 	c->children = cw_children_free(c->children);
 	(void)cw_kernel_threads_free(c->kernel); /* always NULL */
-	free(c->kernel_text);
 	event_freep(&c->pump);
 	free(c);
 	return NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures evidence about a stuck rank on this node: facts from /proc, native stacks and Python
- * stacks (docs/design/evidence.md). A forked child with a deadline does the slow or dangerous work.
+ * stacks (docs/design/evidence.md). A child with a deadline does the slow or dangerous work. It has
+ * the rights for this; the daemon does not need them.
  * At most two captures run at the same time; the others wait in a queue.
  *
  * Loop thread only; nothing here blocks.
@@ -14,11 +15,18 @@
 #include "proto/messages.h"
 
 struct event_base;
+struct cw_fork_server;
 struct cw_node;
 struct cw_capture;
 
+/* Jobs of the fork server. */
+int cw_capture_proc_child(int fd);
+int cw_capture_python_child(int fd);
+int cw_capture_native_child(int fd);
+
 struct cw_capture_config {
 	struct event_base *base;
+	struct cw_fork_server *forks; /* has the jobs above; NULL = the children are our forks */
 	const struct cw_clock *clock;
 	struct cw_node *node; /* borrowed; it identifies processes and takes Python stacks */
 	const char *node_name;

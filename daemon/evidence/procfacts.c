@@ -43,7 +43,8 @@ static json_t *state_text(char state)
 /* The process that we examine, and the facts about it that we may report. */
 struct subject {
 	pid_t pid;
-	const char *kernel;
+	int kernel_program;                /* for cw_kernel_threads_read(); -1 = none */
+	const char *kernel;                /* its text, once read */
 	const struct cw_procfs_view *view; /* NULL = only public facts */
 	bool is_partial;                   /* true if we could not read some file */
 	/* True if its arguments and its environment are not on a remote server. */
@@ -293,12 +294,18 @@ static int read_stat(pid_t pid, uint64_t start_ticks, struct cw_procfs_stat *ret
 static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid,
 			      const struct cw_procfs_stat *st)
 {
+	_cleanup_(freep) char *text = NULL;
 	struct cw_procfs_view view;
 	json_t *facts;
 
 	if (cw_procfs_view_open(s->pid, start_ticks, uid, &view) < 0)
 		return NULL;
 	s->view = &view;
+	/* Read now, after the first check and before the last one. */
+	text = s->kernel_program < 0 ? NULL : malloc(CW_KERNEL_THREADS_MAX_BYTES);
+	if (text && cw_kernel_threads_read(s->kernel_program, s->pid, text,
+					   CW_KERNEL_THREADS_MAX_BYTES) > 0)
+		s->kernel = text;
 	facts = facts_of(s, st);
 	if (!cw_procfs_view_holds(&view)) {
 		json_decref(facts);
@@ -309,9 +316,9 @@ static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid
 	return facts;
 }
 
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, const char *kernel)
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, int kernel_program)
 {
-	struct subject for_user = { .pid = pid, .kernel = kernel };
+	struct subject for_user = { .pid = pid, .kernel_program = kernel_program };
 	struct subject for_all = { .pid = pid, .is_partial = true };
 	struct cw_procfs_stat st;
 	json_t *facts = NULL;

@@ -17,10 +17,21 @@
 
 struct cw_kernel_threads {
 	struct thread_facts *skeleton;
+	bool is_filtered; /* the kernel can iterate over one process (Linux 6.1) */
 };
+
+/* Attaches the iterator to one process. Returns a descriptor or -errno. */
+static int attach(int program, pid_t pid)
+{
+	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)pid } };
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info, .iter_info_len = sizeof(info));
+
+	return bpf_link_create(program, 0, BPF_TRACE_ITER, &opts);
+}
 
 static int load(struct cw_kernel_threads *k, struct cw_err *err)
 {
+	_cleanup_(closep) int link = -1;
 	uint32_t ns = 0;
 	int r = cw_kernel_bpf_prepare(&ns, err);
 
@@ -31,7 +42,11 @@ static int load(struct cw_kernel_threads *k, struct cw_err *err)
 		return cw_err_set(err, errno, "BPF programs: %s", strerror(errno));
 	k->skeleton->rodata->own_pid_ns = ns;
 	r = thread_facts__load(k->skeleton);
-	return r < 0 ? cw_err_set(err, -r, "%s", cw_kernel_bpf_reason(r)) : 0;
+	if (r < 0)
+		return cw_err_set(err, -r, "%s", cw_kernel_bpf_reason(r));
+	link = attach(bpf_program__fd(k->skeleton->progs.dump_thread), getpid());
+	k->is_filtered = link >= 0;
+	return 0;
 }
 
 int cw_kernel_threads_new(struct cw_kernel_threads **ret, struct cw_err *err)
@@ -59,34 +74,29 @@ struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k)
 	return NULL;
 }
 
-/*
- * Attaches the iterator to one process, if the kernel can do so (6.1). Otherwise the iterator
- * visits all processes, and the BPF program filters by pid.
- */
-static struct bpf_link *attach(struct cw_kernel_threads *k, pid_t pid)
+int cw_kernel_threads_program(struct cw_kernel_threads *k, pid_t pid)
 {
-	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(k->skeleton->progs.dump_thread, &opts);
-
-	return link ? link : bpf_program__attach_iter(k->skeleton->progs.dump_thread, NULL);
+	if (!k)
+		return -1;
+	k->skeleton->bss->wanted_pid = k->is_filtered ? 0 : (uint32_t)pid;
+	return bpf_program__fd(k->skeleton->progs.dump_thread);
 }
 
-ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len)
+bool cw_kernel_threads_is_exclusive(const struct cw_kernel_threads *k)
 {
-	struct bpf_link *link;
-	ssize_t n;
-	int fd;
+	return k && !k->is_filtered;
+}
 
-	if (!k)
-		return -ENOTSUP;
-	k->skeleton->bss->wanted_pid = (uint32_t)pid;
-	link = attach(k, pid);
-	if (!link)
-		return errno == ESRCH ? 0 : -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	n = fd < 0 ? fd : cw_procfs_read_fd(fd, buf, len);
-	closep(&fd);
-	(void)bpf_link__destroy(link); /* we can do nothing about a failure */
-	return n;
+ssize_t cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len)
+{
+	_cleanup_(closep) int link = attach(program, pid);
+	_cleanup_(closep) int fd = -1;
+
+	/* Without the kernel's filter, the BPF program filters by pid. */
+	if (link == -E2BIG || link == -EINVAL)
+		link = bpf_link_create(program, 0, BPF_TRACE_ITER, NULL);
+	if (link < 0)
+		return link == -ESRCH ? 0 : link;
+	fd = bpf_iter_create(link);
+	return fd < 0 ? fd : cw_procfs_read_fd(fd, buf, len);
 }

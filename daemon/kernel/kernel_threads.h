@@ -5,12 +5,14 @@
  * missing on a machine without BTF, in a daemon without the rights, and in a build without BPF.
  * cw_kernel_threads_new() then explains the reason in one sentence.
  *
- * Loop thread only. A read visits the threads of one process; before Linux 6.1 it visits those of
- * the whole machine. It does not delay any of these threads.
+ * The loop thread owns the BPF program, and a child with the capabilities reads. A read visits the
+ * threads of one process; before Linux 6.1 it visits those of the whole machine. It does not delay
+ * any of these threads.
  */
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,10 +31,18 @@ int cw_kernel_threads_new(struct cw_kernel_threads **ret, struct cw_err *err);
 struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k);
 
 /*
- * Fills buf with the text of all threads of pid, and appends a NUL. Returns the length of the text
- * or -errno. 0 = there is no such process. -ENOTSUP: k is NULL.
+ * Returns the descriptor of the program for reads of pid's threads, borrowed; -1 = k is NULL.
+ * Before Linux 6.1 the program reads the threads of one pid only, the last one.
  */
-ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len);
+int cw_kernel_threads_program(struct cw_kernel_threads *k, pid_t pid);
+/* True if a program for another pid would spoil a read that has not ended. */
+bool cw_kernel_threads_is_exclusive(const struct cw_kernel_threads *k);
+
+/*
+ * Fills buf with the text of all threads of pid, and appends a NUL. Returns the length of the text
+ * or -errno. 0 = there is no such process. Needs CAP_BPF and CAP_PERFMON.
+ */
+ssize_t cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len);
 
 /*
  * Finds a thread in a text of cw_kernel_threads_read(); text may be NULL. Returns the symbols of

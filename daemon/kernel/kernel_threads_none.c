@@ -15,7 +15,17 @@ struct cw_kernel_threads *cw_kernel_threads_free(struct cw_kernel_threads *k)
 	return NULL;
 }
 
-ssize_t cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len)
+int cw_kernel_threads_program(struct cw_kernel_threads *k, pid_t pid)
+{
+	return -1;
+}
+
+bool cw_kernel_threads_is_exclusive(const struct cw_kernel_threads *k)
+{
+	return false;
+}
+
+ssize_t cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len)
 {
 	return -ENOTSUP;
 }

@@ -830,6 +830,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	};
 	struct cw_unregistered_ranks_config unregistered = {
 		.base = node->config.base,
+		.forks = node->config.forks,
 		.clock = node->config.clock,
 		.socket_path = node->config.socket_path,
 		.table = &node->table,

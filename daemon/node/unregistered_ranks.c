@@ -222,8 +222,10 @@ static void on_scanned(enum cw_child_end end, const char *output, size_t len, vo
 static void scan(struct search *search, int64_t now_ns)
 {
 	struct cw_child_config config = {
-		.main = cw_unregistered_scan_main,
+		.forks = search->owner->config.forks,
+		.job = cw_unregistered_scan_child,
 		.arg = &search->query,
+		.arg_len = sizeof(search->query),
 		.deadline_ms = CW_UNREGISTERED_RANKS_SCAN_MS,
 		.max_output =
 			CW_UNREGISTERED_SCAN_MAX_RANKS * sizeof(struct cw_unregistered_scan_found),

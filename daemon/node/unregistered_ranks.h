@@ -41,6 +41,7 @@ struct cw_process;
 
 struct cw_unregistered_ranks_config {
 	struct event_base *base;
+	struct cw_fork_server *forks; /* has cw_unregistered_scan_child(); borrowed */
 	const struct cw_clock *clock;
 	const char *socket_path; /* path of our agent socket; borrowed */
 	/* The node's processes: if a process registers, we drop it from its search. */

@@ -22,6 +22,7 @@
 #include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
+#include "loop/children.h"
 #include "record/record_layout.h"
 
 /*
@@ -274,4 +275,9 @@ int cw_unregistered_scan_main(int out_fd, const void *arg)
 		if (write(out_fd, &v[i].found, sizeof(v[i].found)) != sizeof(v[i].found))
 			return 1;
 	return 0;
+}
+
+int cw_unregistered_scan_child(int fd)
+{
+	return cw_child_run(fd, cw_unregistered_scan_main);
 }

@@ -71,9 +71,9 @@ struct cw_child {
 	struct cw_child *next, **link;
 	pid_t pid; /* 0 = a child of the fork server */
 	int pidfd, out_fd;
-	struct cw_fork_request *request;  /* NULL = the fork server has answered */
-	int pair_fd;                      /* to the supervisor, which ends when we close it */
-	int order_fds[MAX_ORDER_FDS];     /* until the order is sent */
+	struct cw_fork_request *request; /* NULL = the fork server has answered */
+	int pair_fd;                     /* to the supervisor, which ends when we close it */
+	int order_fds[MAX_ORDER_FDS];    /* until the order is sent */
 	struct event *on_output, *on_exit, *timer;
 	struct cw_child_config config;
 	enum cw_child_end end;
@@ -368,7 +368,8 @@ static bool take_order(int fd, struct order *order, int fds[MAX_ORDER_FDS])
 	    order->n_fds > CW_CHILD_MAX_FDS)
 		return false;
 	c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN((2 + order->n_fds) * sizeof(int)))
+	if (!c || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN((2 + order->n_fds) * sizeof(int)))
 		return false;
 	memcpy(fds, CMSG_DATA(c), (2 + order->n_fds) * sizeof(int));
 	return true;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Short-lived children for work that can hang or crash. A function runs in a process that has closed
- * all descriptors except its output pipe. The pool collects the output of the child, up to a limit
- * and before a deadline.
+ * Short-lived children for work that can hang or crash. A function runs in a process that has
+ * closed all descriptors except its output pipe. The pool collects the output of the child, up to a
+ * limit and before a deadline.
  *
  * A child is a fork of this process, or a child of the fork server (loop/fork_server.h). The latter
- * copies no memory of ours, and has the capabilities of its job. A supervisor is its parent, because
- * we may lack the right to kill a child that has become another user. The supervisor kills the child
- * when we close the socket.
+ * copies no memory of ours, and has the capabilities of its job. A supervisor is its parent,
+ * because we may lack the right to kill a child that has become another user. The supervisor kills
+ * the child when we close the socket.
  *
  * We kill a child that does not end. Some children survive SIGKILL, because they or a child of
  * theirs sleep uninterruptibly on a dead file system. We abandon such a child: its caller gets the

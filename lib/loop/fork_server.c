@@ -6,11 +6,11 @@
  *
  * A new server first sends a packet without a request, with its own pidfd; from then on it serves.
  * The process that we start is the keeper, and the server is its child. If the server ends, the
- * keeper forks another one, which says so by the same packet. If the server is silent while requests
- * wait, we kill it. In both cases we send the waiting requests once more.
+ * keeper forks another one, which says so by the same packet. If the server is silent while
+ * requests wait, we kill it. In both cases we send the waiting requests once more.
  *
- * A keeper is lost if it has ended, if its server sends nonsense, or if no server serves in time. We
- * kill and replace a lost keeper. If keepers fail before they serve, we wait longer before each
+ * A keeper is lost if it has ended, if its server sends nonsense, or if no server serves in time.
+ * We kill and replace a lost keeper. If keepers fail before they serve, we wait longer before each
  * start, and sometimes fork instead of executing the program.
  */
 #include "loop/fork_server.h"
@@ -128,6 +128,7 @@ struct cw_fork_server {
 	struct cw_fork_request *requests;
 	unsigned n_requests;
 	uint64_t last_id, lost;
+	bool has_ended;         /* there will be no other server */
 	unsigned failures;      /* number of servers in a row that never served */
 	uint32_t pause_ms;      /* pause before the next start, if servers never served */
 	struct event *deadline; /* timer for the deadline of the next answer */
@@ -648,9 +649,9 @@ static void lose(struct process *p, const char *why)
 	kill_process(p->pidfd); /* on_process_ended() reaps the process */
 	count_loss(s);
 	set_deadline(s);
-	if (s->config.on_lost) {
+	if (s->config.may_replace && !s->config.may_replace(s->config.user)) {
+		s->has_ended = true;
 		fail_requests(s, 0);
-		s->config.on_lost(s->config.user);
 		return;
 	}
 	if (!has_served) {
@@ -784,8 +785,7 @@ int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked
 		number++;
 	if (number == s->config.n_jobs)
 		return -EINVAL;
-	if (s->n_requests == CW_FORK_REQUESTS ||
-	    (!s->current && (s->pause_ms || s->config.on_lost)))
+	if (s->n_requests == CW_FORK_REQUESTS || (!s->current && (s->pause_ms || s->has_ended)))
 		return -EAGAIN;
 	q = calloc(1, sizeof(*q));
 	if (!q)

@@ -70,10 +70,10 @@ struct cw_fork_server_config {
 	 */
 	const char *program;
 	/*
-	 * Called instead of a new start if the keeper is lost, because a new one would lack the
-	 * capabilities; NULL = start a new one.
+	 * Called if the keeper is lost. False = do not start another one, because it would lack
+	 * the capabilities; all later requests then fail. NULL = always start another one.
 	 */
-	void (*on_lost)(void *user);
+	bool (*may_replace)(void *user);
 	void *user;
 };
 

@@ -161,7 +161,8 @@ static void look_at_rank(const struct programs *p)
 {
 	static char text[CW_KERNEL_THREADS_MAX_BYTES];
 
-	if (cw_kernel_threads_read(p->threads, rank, text, sizeof(text)) <= 0)
+	if (cw_kernel_threads_read(cw_kernel_threads_program(p->threads, rank), rank, text,
+				   sizeof(text)) <= 0)
 		fail("the threads of a process");
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/agents/agent_probe.h"
 #include "daemon/kernel/procstat.h"
 #include "daemon/node/lock_owners.h"
+#include "daemon/node/unregistered_scan.h"
 #include "loop/conn_closer.h"
 #include "model/cause.h"
 #include "numerics/node/numerics_extension.h"
@@ -142,6 +143,7 @@ void fixture_start(struct node_fixture *f, uint32_t max_processes, uint32_t max_
 		{ cw_agent_probe_child, CW_FORK_ALL_CAPABILITIES },
 		{ cw_conn_closer_child, 0 },
 		{ cw_lock_owner_child, CW_FORK_ALL_CAPABILITIES },
+		{ cw_unregistered_scan_child, CW_FORK_ALL_CAPABILITIES },
 	};
 	struct cw_fork_server_config forks = { .clock = &cw_clock_system,
 					       .jobs = jobs,

@@ -426,9 +426,10 @@ static pid_t parent_of(pid_t pid)
 
 static unsigned n_lost;
 
-static void on_lost(void *user)
+static bool may_replace(void *user)
 {
 	n_lost++;
+	return false;
 }
 
 /* A new keeper would have the capabilities that the daemon has left. */
@@ -439,7 +440,7 @@ Test(fork_server, a_lost_keeper_is_not_replaced_if_the_daemon_says_so)
 	struct answer a;
 
 	server = cw_fork_server_free(server);
-	other.on_lost = on_lost;
+	other.may_replace = may_replace;
 	cr_assert_eq(cw_fork_server_new(&other, &server), 0);
 	expect_it_serves();
 	cr_assert_eq(kill(parent_of(stats().pid), SIGKILL), 0);

@@ -37,7 +37,8 @@ static bool is_done, was_killed;
 
 static void set_up(void)
 {
-	static const struct cw_fork_job jobs[] = { { cw_agent_probe_child, CW_FORK_ALL_CAPABILITIES } };
+	static const struct cw_fork_job jobs[] = { { cw_agent_probe_child,
+						     CW_FORK_ALL_CAPABILITIES } };
 	struct cw_fork_server_config config = { .clock = &cw_clock_system,
 						.jobs = jobs,
 						.n_jobs = 1 };

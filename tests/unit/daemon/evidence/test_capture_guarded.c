@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "daemon/kernel/kernel_threads.h"
 #include "daemon/node/node.h"
@@ -17,17 +18,15 @@ static struct cw_capture *capture;
 static struct cw_node_process process;
 static json_t *doc;
 static bool has_kernel_side;
-static unsigned kernel_reads;
+static unsigned *kernel_reads; /* shared with the children */
 
-ssize_t __real_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf,
-				      size_t len);
-ssize_t __wrap_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf,
-				      size_t len);
+ssize_t __real_cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len);
+ssize_t __wrap_cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len);
 
-ssize_t __wrap_cw_kernel_threads_read(struct cw_kernel_threads *k, pid_t pid, char *buf, size_t len)
+ssize_t __wrap_cw_kernel_threads_read(int program, pid_t pid, char *buf, size_t len)
 {
-	kernel_reads++;
-	return __real_cw_kernel_threads_read(k, pid, buf, len);
+	(*kernel_reads)++;
+	return __real_cw_kernel_threads_read(program, pid, buf, len);
 }
 
 bool cw_node_find(struct cw_node *n, pid_t pid, uint64_t start_ticks, struct cw_node_process *ret)
@@ -54,6 +53,9 @@ static void set_up(void)
 
 	struct cw_kernel_threads *kernel = NULL;
 
+	kernel_reads = mmap(NULL, sizeof(*kernel_reads), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(kernel_reads, MAP_FAILED);
 	guarded_set_up();
 	has_kernel_side = cw_kernel_threads_new(&kernel, NULL) == 0;
 	cw_kernel_threads_free(kernel);
@@ -120,7 +122,8 @@ static void expect_hidden(void)
 	cr_expect(json_is_null(at("proc", "write_bytes")), "its I/O is shown");
 	for (size_t i = 0; i < sizeof(secret) / sizeof(secret[0]); i++)
 		cr_expect(json_is_null(of_thread(secret[i])), "%s is shown", secret[i]);
-	cr_expect_eq(kernel_reads, 0, "where its threads sleep is read, and only then thrown away");
+	cr_expect_eq(*kernel_reads, 0,
+		     "where its threads sleep is read, and only then thrown away");
 	/* Fields that ps shows to every user. */
 	cr_expect_str_eq(json_string_value(at("proc", "state")), "S");
 	cr_expect_eq(strncmp(json_string_value(at("proc", "command")), "rank", 4), 0);
@@ -134,7 +137,7 @@ static void expect_shown(void)
 	cr_expect_gt(json_array_size(at("native", "threads")), 0);
 	cr_expect_str_eq(json_string_value(at("proc", "status")), "ok");
 	cr_expect_str_eq(json_string_value(of_thread("syscall")), "read");
-	cr_expect_eq(kernel_reads, has_kernel_side ? 1 : 0);
+	cr_expect_eq(*kernel_reads, has_kernel_side ? 1 : 0);
 }
 
 Test(capture_guarded, shows_an_ordinary_program)

@@ -129,6 +129,11 @@ static bool has_symbol(const json_t *stack, const char *part)
 	return false;
 }
 
+static ssize_t read_threads(char *buf, size_t len)
+{
+	return cw_kernel_threads_read(cw_kernel_threads_program(kernel, target), target, buf, len);
+}
+
 Test(kernel_threads, shows_where_a_sleeping_thread_is_and_since_when)
 {
 	int64_t started, off_cpu_ns = 0, deadline;
@@ -142,7 +147,7 @@ Test(kernel_threads, shows_where_a_sleeping_thread_is_and_since_when)
 	while (off_cpu_ns < 200 * CW_NS_PER_MS) {
 		cr_assert_lt(now_ns(), deadline, "%s", text);
 		json_decref(stack);
-		cr_assert_gt(cw_kernel_threads_read(kernel, target, text, sizeof(text)), 0);
+		cr_assert_gt(read_threads(text, sizeof(text)), 0);
 		stack = cw_kernel_threads_find(text, target, &off_cpu_ns);
 		cr_assert_leq(off_cpu_ns, now_ns() - started, "%s", text);
 		sched_yield();
@@ -159,14 +164,14 @@ Test(kernel_threads, shows_nothing_but_the_process_that_is_asked_for)
 
 	need_bpf();
 	start_reader();
-	cr_assert_gt(cw_kernel_threads_read(kernel, target, text, sizeof(text)), 0);
+	cr_assert_gt(read_threads(text, sizeof(text)), 0);
 	stack = cw_kernel_threads_find(text, getpid(), &ns);
 	cr_assert_null(stack);
 	cr_assert_eq(ns, -1);
 	cr_assert_null(strstr(text + 1, "\nthread "), "%s", text);
 	kill(target, SIGKILL);
 	waitpid(target, NULL, 0);
-	cr_assert_leq(cw_kernel_threads_read(kernel, target, text, sizeof(text)), 0);
+	cr_assert_leq(read_threads(text, sizeof(text)), 0);
 	target = 0;
 }
 
@@ -181,9 +186,8 @@ Test(kernel_threads, says_what_a_thread_in_uninterruptible_sleep_waits_for)
 	cr_assert_eq(fstat(frozen.fd, &on), 0);
 	(void)snprintf(device, sizeof(device), "%u:%u", major(on.st_dev), minor(on.st_dev));
 	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
-	text[0] = '\0';
-	(void)cw_kernel_threads_read(kernel, target, text, sizeof(text));
-	facts = cw_procfacts(target, st.start_ticks, geteuid(), text);
+	facts = cw_procfacts(target, st.start_ticks, geteuid(),
+			     cw_kernel_threads_program(kernel, target));
 	thread = json_array_get(json_object_get(facts, "threads"), 0);
 	waits_for = json_object_get(thread, "waits_for");
 	cr_assert_str_eq(json_string_value(json_object_get(thread, "state")), "D");
