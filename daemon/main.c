@@ -19,6 +19,7 @@
 #include "daemon/config/config_reader.h"
 #include "daemon/control/status_doc.h"
 #include "daemon/metrics/metrics.h"
+#include "daemon/rights.h"
 #include "daemon/self_check.h"
 #include "daemon/service.h"
 #include "loop/events.h"
@@ -113,6 +114,8 @@ static const struct argp argp = {
 struct daemon {
 	struct event_base *base;
 	struct cw_fork_server *forks;
+	struct cw_rights *rights;
+	bool has_lost_rights; /* the keeper of the fork server has ended */
 	struct cw_service *service;
 	struct cw_config_reader *reader;
 	/*
@@ -328,6 +331,22 @@ static int print_findings(const struct cw_config *config, const struct cw_err *e
 	return r == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
+/*
+ * Called if the process that keeps the capabilities is lost. Only a new daemon gets them again, so
+ * this one stops, and the service manager starts another one.
+ */
+static bool may_replace_fork_server(void *user)
+{
+	struct daemon *d = user;
+
+	if (!d->rights || !cw_rights_are_dropped(d->rights))
+		return true;
+	log_err("the fork server is lost, and with it the capabilities: stopping");
+	d->has_lost_rights = true;
+	(void)event_base_loopbreak(d->base);
+	return false;
+}
+
 static int start_fork_server(struct daemon *d)
 {
 	const struct cw_fork_server_config config = {
@@ -336,6 +355,8 @@ static int start_fork_server(struct daemon *d)
 		.jobs = cw_service_jobs,
 		.n_jobs = CW_SERVICE_JOBS,
 		.program = "/proc/self/exe", /* works also after an upgrade has replaced the file */
+		.may_replace = may_replace_fork_server,
+		.user = d,
 	};
 
 	return cw_fork_server_new(&config, &d->forks);
@@ -352,9 +373,12 @@ static int run(struct daemon *d, struct cw_config *config)
 	if (r < 0)
 		(void)cw_err_set(&err, -r, "fork server: %s", strerror(-r));
 	else
+		r = cw_rights_new(d->base, d->forks, &d->rights, &err);
+	if (r == 0)
 		r = cw_service_new(d->base, &cw_clock_system, d->forks, config, &d->service, &err);
 	if (r < 0) {
 		log_err("%s", err.text);
+		(void)cw_rights_free(d->rights);     /* always NULL */
 		(void)cw_fork_server_free(d->forks); /* always NULL */
 		cw_config_free(config);
 		return EXIT_START;
@@ -362,8 +386,12 @@ static int run(struct daemon *d, struct cw_config *config)
 	r = cw_config_reader_new(d->base, d->forks, &d->reader);
 	if (r == 0)
 		r = add_events(d, &events);
+	if (r < 0)
+		(void)cw_err_set(&err, -r, "cannot watch signals: %s", strerror(-r));
+	else
+		r = cw_rights_drop(d->rights, &err);
 	if (r < 0) {
-		log_err("cannot watch signals: %s", strerror(-r));
+		log_err("%s", err.text);
 	} else {
 		log_notice("collwatchd " CW_VERSION " runs%s%s", is_alone ? "; " : "",
 			   is_alone ? CW_STATUS_ALONE : "");
@@ -373,8 +401,9 @@ static int run(struct daemon *d, struct cw_config *config)
 	free_events(&events);
 	(void)cw_config_reader_free(d->reader); /* always NULL */
 	cw_service_free(d->service);
+	(void)cw_rights_free(d->rights);     /* always NULL */
 	(void)cw_fork_server_free(d->forks); /* always NULL */
-	return r < 0 ? EXIT_START : EXIT_OK;
+	return r < 0 || d->has_lost_rights ? EXIT_START : EXIT_OK;
 }
 
 int main(int argc, char **argv)

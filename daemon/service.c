@@ -29,6 +29,7 @@
 #include "daemon/control/summaries_doc.h"
 #include "daemon/evidence/capture.h"
 #include "daemon/evidence/responder.h"
+#include "daemon/kernel/closed_files.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/leader_driver.h"
 #include "daemon/loop_lag.h"
@@ -93,6 +94,7 @@ const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
 	{ cw_capture_native_child, UNWINDING },
 	{ cw_unregistered_scan_child, READING },
 	{ cw_config_reader_child, CAPABILITY(CAP_DAC_READ_SEARCH) },
+	{ cw_closed_files_child, READING | CAPABILITY(CAP_BPF) | CAPABILITY(CAP_SYS_NICE) },
 };
 
 struct cw_service {

@@ -10,6 +10,7 @@
 #include <process_facts.skel.h>
 
 #include "common/log.h"
+#include "daemon/kernel/closed_files.h"
 #include "daemon/kernel/kernel_bpf.h"
 
 /*
@@ -72,19 +73,18 @@ struct cw_kernel_events *cw_kernel_events_free(struct cw_kernel_events *k)
 void cw_kernel_events_watch(struct cw_kernel_events *k, pid_t pid)
 {
 	static const struct cw_facts_process none;
-	uint32_t key = (uint32_t)pid;
 
-	if (k && bpf_map_update_elem(k->map_fd, &key, &none, BPF_ANY) < 0)
-		log_debug("pid=%d: no BPF exit facts: %s", (int)pid, strerror(errno));
+	int r = k ? cw_closed_map_update(k->map_fd, (uint32_t)pid, &none, sizeof(none)) : 0;
+
+	if (r < 0)
+		log_debug("pid=%d: no BPF exit facts: %s", (int)pid, strerror(-r));
 }
 
 void cw_kernel_events_forget(struct cw_kernel_events *k, pid_t pid)
 {
-	uint32_t key = (uint32_t)pid;
-
 	if (k)
 		/* Fails if the map never had this process. */
-		(void)bpf_map_delete_elem(k->map_fd, &key);
+		(void)cw_closed_map_delete(k->map_fd, (uint32_t)pid);
 }
 
 int cw_kernel_events_read(const struct cw_kernel_events *k, pid_t pid, struct cw_facts_process *ret)
@@ -92,14 +92,14 @@ int cw_kernel_events_read(const struct cw_kernel_events *k, pid_t pid, struct cw
 	struct cw_facts_process before, after;
 	uint32_t key = (uint32_t)pid;
 
-	if (!k || bpf_map_lookup_elem(k->map_fd, &key, &before) < 0)
+	if (!k || cw_closed_map_lookup(k->map_fd, key, &before, sizeof(before)) < 0)
 		return -ENOENT;
 	/*
 	 * Compare two readings. If they are equal and no program was writing, nothing changed in
 	 * between.
 	 */
 	for (unsigned i = 0; i < READ_ATTEMPTS; i++) {
-		if (bpf_map_lookup_elem(k->map_fd, &key, &after) < 0)
+		if (cw_closed_map_lookup(k->map_fd, key, &after, sizeof(after)) < 0)
 			return -ENOENT;
 		if (after.changes == before.changes && !(after.changes & 1)) {
 			*ret = after;

@@ -58,7 +58,7 @@ int cw_liveness_end(int pidfd, int proc_fd, bool was_permitted, struct cw_ending
 		*ret = cw_ending_of_status(info.exit_code);
 		return 0;
 	}
-	if (was_permitted && cw_procstat_read(proc_fd, &st) == 0 && st.state == 'Z') {
+	if (was_permitted && cw_procstat_read_all(proc_fd, &st) == 0 && st.state == 'Z') {
 		*ret = cw_ending_of_status(st.exit_code);
 		return 0;
 	}

@@ -13,6 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "daemon/kernel/closed_files.h"
 
 /*
  * Sizes of our buffers. A stat line has about 350 bytes, io about 120, and the list of children
@@ -166,6 +167,16 @@ int cw_procstat_read(int proc_fd, struct cw_procstat *ret)
 	return r < 0 ? r : cw_procstat_parse(buf, ret);
 }
 
+int cw_procstat_read_all(int proc_fd, struct cw_procstat *ret)
+{
+	char buf[SMALL_FILE_BYTES];
+	ssize_t n = is_in_execve(proc_fd)
+			    ? -EBUSY
+			    : cw_closed_files_read(proc_fd, CW_CLOSED_STAT, 0, buf, sizeof(buf));
+
+	return n < 0 ? (int)n : cw_procstat_parse(buf, ret);
+}
+
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret)
 {
 	char name[32], buf[SMALL_FILE_BYTES];
@@ -207,10 +218,10 @@ int cw_procstat_io_bytes(int proc_fd, uint64_t *ret_bytes)
 {
 	uint64_t rchar = 0, wchar = 0, read_bytes = 0, write_bytes = 0, v;
 	char buf[SMALL_FILE_BYTES], key[32], *save = NULL;
-	int r = read_small(proc_fd, "io", buf, sizeof(buf));
+	ssize_t n = cw_closed_files_read(proc_fd, CW_CLOSED_IO, 0, buf, sizeof(buf));
 
-	if (r < 0)
-		return r;
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : (int)n;
 	for (char *line = strtok_r(buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (sscanf(line, "%31[^:]: %" SCNu64, key, &v) != 2)
 			continue;

@@ -45,6 +45,11 @@ int cw_procstat_open(pid_t pid);
  * for the end of execve().
  */
 int cw_procstat_read(int proc_fd, struct cw_procstat *ret);
+/*
+ * Like cw_procstat_read(), but also reads the fields that the kernel hides from most users
+ * (daemon/kernel/closed_files.h).
+ */
+int cw_procstat_read_all(int proc_fd, struct cw_procstat *ret);
 int cw_procstat_read_thread(int proc_fd, pid_t tid, struct cw_procstat *ret);
 
 /*

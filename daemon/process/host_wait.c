@@ -2,7 +2,6 @@
 #include "daemon/process/host_wait.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdbool.h>
@@ -12,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
+#include "daemon/kernel/closed_files.h"
 #include "model/facts.h"
 
 /* Room for a line of /proc/PID/syscall, which has at most nine numbers. */
@@ -156,27 +155,12 @@ unsigned cw_host_wait_of(const char *link)
 	return CW_HOST_WAIT_UNKNOWN;
 }
 
-static int read_line(int proc_fd, const char *name, char line[LINE_BYTES])
-{
-	_cleanup_(closep) int fd = openat(proc_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = fd < 0 ? -1 : read(fd, line, LINE_BYTES - 1);
-
-	if (n <= 0)
-		return n < 0 ? -errno : -ENODATA;
-	line[n] = '\0';
-	return 0;
-}
-
 static unsigned of_descriptor(int proc_fd, int fd)
 {
-	char name[32], link[64];
-	ssize_t n;
+	char link[64];
 
-	(void)snprintf(name, sizeof(name), "fd/%d", fd);
-	n = readlinkat(proc_fd, name, link, sizeof(link) - 1);
-	if (n < 0)
+	if (cw_closed_files_read(proc_fd, CW_CLOSED_LINK, fd, link, sizeof(link)) < 0)
 		return CW_HOST_WAIT_UNKNOWN;
-	link[n] = '\0';
 	return cw_host_wait_of(link);
 }
 
@@ -188,7 +172,7 @@ unsigned cw_host_wait_look(int proc_fd, const struct cw_host_interpreter *interp
 	int fd;
 
 	*ret_lock = (struct cw_host_lock){ 0 };
-	if (read_line(proc_fd, "syscall", line) < 0)
+	if (cw_closed_files_read(proc_fd, CW_CLOSED_SYSCALL, 0, line, sizeof(line)) <= 0)
 		return CW_HOST_WAIT_UNKNOWN;
 	*ret_lock = lock_of(line, interpreter);
 	if (ret_lock->is_unsettled)
@@ -205,13 +189,12 @@ unsigned cw_host_wait_look(int proc_fd, const struct cw_host_interpreter *interp
 
 int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret)
 {
-	char name[48], line[LINE_BYTES];
-	int r;
+	char line[LINE_BYTES];
+	ssize_t n = cw_closed_files_read(proc_fd, CW_CLOSED_THREAD_SYSCALL, (int)tid, line,
+					 sizeof(line));
 
-	(void)snprintf(name, sizeof(name), "task/%d/syscall", (int)tid); /* the name always fits */
-	r = read_line(proc_fd, name, line);
-	if (r < 0)
-		return r;
+	if (n <= 0)
+		return n < 0 ? (int)n : -ENODATA;
 	*ret = cw_host_wait_futex(line);
 	return 0;
 }

@@ -40,7 +40,7 @@ static void process_freep(struct cw_process **p)
  */
 static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_err *err)
 {
-	struct cw_procstat st;
+	struct cw_procstat st, all;
 	int r;
 
 	p->proc_fd = cw_procstat_open(cred->pid);
@@ -55,7 +55,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->key.start_ticks = st.start_ticks;
 	p->uid = cred->uid;
 	p->gid = cred->gid;
-	p->stat_permitted = st.is_permitted;
+	p->stat_permitted = cw_procstat_read_all(p->proc_fd, &all) == 0 && all.is_permitted;
 	if (st.ppid > 1) /* pid 1 never ends; 0 = the parent is outside of our pid namespace */
 		p->launcher_pidfd = (int)syscall(SYS_pidfd_open, st.ppid, 0);
 	p->liveness = cw_liveness_of_state(st.state);
@@ -114,7 +114,8 @@ static void identify_ended(struct cw_process *p, struct cw_peer_cred *cred)
 {
 	struct cw_procstat st;
 
-	if (p->proc_fd >= 0 && cw_procstat_read(p->proc_fd, &st) == 0 && is_unreaped(cred->pidfd)) {
+	if (p->proc_fd >= 0 && cw_procstat_read_all(p->proc_fd, &st) == 0 &&
+	    is_unreaped(cred->pidfd)) {
 		p->key.start_ticks = st.start_ticks;
 		/* A zombie has no stack. An exit status other than 0 is one that we may see. */
 		p->stat_permitted = st.is_permitted || st.exit_code != 0;

@@ -338,13 +338,14 @@ def checks_a_credential_before_a_reload():
 
 
 @test
-def has_a_user_of_its_own_and_the_listed_capabilities():
+def has_a_user_of_its_own_and_no_capability_while_it_serves():
     fields = status_of(show("MainPID"))
     uid = call("id", "-u", "collwatch").strip()
     expect(fields["Uid"].split() == [uid] * 4 and uid != "0", fields["Uid"])
     mask = sum(1 << bit for bit in CAPABILITIES.values())
-    for name in "CapEff", "CapPrm", "CapBnd", "CapAmb":
-        expect(int(fields[name], 16) == mask, f"{name} {fields[name]}, not {mask:016x}")
+    for name in "CapEff", "CapPrm", "CapInh", "CapAmb":
+        expect(int(fields[name], 16) == 0, f"{name} {fields[name]} of the loop")
+    expect(int(fields["CapBnd"], 16) == mask, f"CapBnd {fields['CapBnd']}, not {mask:016x}")
     expect(fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2", "not fenced in")
     expect("not seen by BPF" not in journal(), journal())
 
@@ -361,8 +362,11 @@ def has_a_fork_server_with_no_more_than_that():
         expect(f.read() == b"collwatchd\0--fork-server\0", "not executed")
     expect(os.path.samefile(f"/proc/{pids[0]}/exe", f"/proc/{daemon}/exe"), "another program")
     own, its = status_of(daemon), status_of(pids[0])
-    for name in "Uid", "Gid", "Groups", "CapEff", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp":
+    for name in "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp":
         expect(its[name] == own[name], f"{name} {its[name]}, not {own[name]}")
+    mask = sum(1 << bit for bit in CAPABILITIES.values())
+    for name in "CapEff", "CapPrm", "CapBnd", "CapAmb":
+        expect(int(its[name], 16) == mask, f"{name} {its[name]}, not {mask:016x}")
     expect(its["Name"] == "collwatchd-fork", its["Name"])
     expect(len(os.listdir(f"/proc/{pids[0]}/fd")) == 4, "descriptors of the daemon's")
 
