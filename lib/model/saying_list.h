@@ -106,6 +106,11 @@
 	X(posted_other_size, "", "has posted a call of another size") \
 	X(waits_elsewhere, "OC", "waits in %1 on %2 while the others wait for it elsewhere") \
 	X(did_not_finish, "O", "did not finish %1, which others have completed") \
+	X(sent_steps, "NNN", "handed %1 of %2 steps to the network, which confirmed %3") \
+	X(received_steps, "NN", "received %1 of %2 steps from the network") \
+	X(left_data_in_buffer, "", "its GPU leaves data in its buffer") \
+	X(sends_nothing, "", "its GPU has all its inputs and sends nothing") \
+	X(did_not_reach_proxy, "", "is inside the call, and NCCL's proxy does not have its part") \
 	X(did_not_finish_call, "", "did not finish the call, which others have completed") \
 	X(omitted_calls, "", "left out calls that others posted the counterpart of") \
 	X(omitted_sends, "", "left out sends that others posted the counterpart of") \
@@ -156,6 +161,19 @@
 	X(entered_none_missing, "ROCD", "%1 entered %2 on %3, nobody is missing, and it has not finished for %4.") \
 	X(check_network, "", " Check network, GPUs and NCCL") \
 	X(not_the_program, "", " Not the program: check network, GPUs and NCCL") \
+	X(connection_is_silent, "RHRHNOC", "the connection %1 on %2 → %3 on %4, channel %5, moves no data of %6 on %7") \
+	X(connection_is_slow, "RHRHNOC", "the connection %1 on %2 → %3 on %4, channel %5, is slow in %6 on %7") \
+	X(step_takes, "D", ": a step waits %1 in it") \
+	X(at_rate, "N", ", and it carries %1 bytes/s") \
+	X(gpu_does_not_consume, "WOC", "the GPU of %1 leaves data of %2 on %3 in its buffer") \
+	X(gpu_does_not_produce, "WOC", "the GPU of %1 has all its inputs of %2 on %3 and sends nothing") \
+	X(proxy_lacks_part, "WOC", "%1 is inside %2 on %3, and NCCL's proxy does not have its part") \
+	X(pool_may_be_exhausted, "", " NCCL's pool of proxy operations may be exhausted (NVIDIA/nccl#2353).") \
+	X(check_link, "HH", " Check the network between %1 and %2") \
+	X(not_program_but_link, "HH", " Not the program: check the network between %1 and %2") \
+	X(sender_first, "", ", the sender's side first") \
+	X(receiver_first, "", ", the receiver's side first") \
+	X(check_gpu, "H", " Check the GPU on %1 and the work on its streams.") \
 	X(on_their_nodes, "", " on their nodes") \
 	X(on_node, "HR", " on %1 (%2)") \
 	X(comma_node, "HR", ", %1 (%2)") \

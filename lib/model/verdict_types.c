@@ -62,6 +62,11 @@ static const char *const detail_names[CW_DETAIL__MAX] = {
 	[CW_DETAIL_VERSION] = "version",
 	[CW_DETAIL_ENVIRONMENT] = "environment",
 	[CW_DETAIL_UNFINISHED] = "unfinished",
+	[CW_DETAIL_CONNECTION] = "connection",
+	[CW_DETAIL_SLOW_CONNECTION] = "slow_connection",
+	[CW_DETAIL_GPU_NOT_CONSUMING] = "gpu_not_consuming",
+	[CW_DETAIL_GPU_NOT_PRODUCING] = "gpu_not_producing",
+	[CW_DETAIL_NOT_IN_PROXY] = "not_in_proxy",
 };
 
 static const char *const confidence_names[] = {

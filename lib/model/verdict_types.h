@@ -80,6 +80,12 @@ enum cw_detail {
 	CW_DETAIL_ENVIRONMENT,
 	/* Only for the class in_collective. */
 	CW_DETAIL_UNFINISHED, /* other ranks have completed the op, but the culprits have not */
+	/* Only for the class in_collective: the fault that the network connections show. */
+	CW_DETAIL_CONNECTION,      /* a connection moves no data */
+	CW_DETAIL_SLOW_CONNECTION, /* a connection moves data far slower than the others */
+	CW_DETAIL_GPU_NOT_CONSUMING,
+	CW_DETAIL_GPU_NOT_PRODUCING,
+	CW_DETAIL_NOT_IN_PROXY, /* the call has not given its part to NCCL's proxy */
 	CW_DETAIL__MAX,
 };
 
@@ -162,6 +168,21 @@ struct cw_wait {
 	uint32_t waits_for; /* rank index; CW_SNAP_NONE = no rank has reported as this member */
 };
 
+/* The end of a connection to look at first. */
+enum cw_link_side { CW_LINK_SIDE_UNKNOWN = 0, CW_LINK_SIDE_SENDER, CW_LINK_SIDE_RECEIVER };
+
+/* A network connection between two ranks, for CW_DETAIL_CONNECTION and its slow sibling. */
+struct cw_link {
+	bool is_set;
+	uint32_t sender, receiver; /* rank indices */
+	uint32_t channel;
+	enum cw_link_side side;
+	/* Steps of the sender, and of the receiver. */
+	uint32_t steps, handed, confirmed, received;
+	int64_t held_ns;      /* for a slow one: time of a step there; 0 = unknown */
+	uint64_t bytes_per_s; /* for a slow one; 0 = unknown */
+};
+
 struct cw_alternative {
 	enum cw_class verdict_class;
 	uint32_t *culprits;
@@ -216,6 +237,7 @@ struct cw_verdict {
 	 */
 	bool messages_are_uneven;
 
+	struct cw_link link;
 	struct cw_culprit *culprits;
 	uint32_t n_culprits;
 	uint32_t *victims; /* rank indices, ascending by label */

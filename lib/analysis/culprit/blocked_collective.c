@@ -315,3 +315,29 @@ int blocked_collective_compare_setup(struct engine_context *s, uint32_t g, struc
 	}
 	return 0;
 }
+
+int blocked_collective_judge_connections(struct engine_context *s, uint32_t g, struct finding *f)
+{
+	const struct gate *gate = &s->g.gates[g];
+	bool is_inside = f->verdict_class == CW_CLASS_IN_COLLECTIVE;
+	bool is_unknown =
+		f->verdict_class == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	struct connection_judgement *found;
+
+	if ((!is_inside && !is_unknown) || f->rank != CW_SNAP_NONE)
+		return 0;
+	found = cw_arena_new(&s->arena, struct connection_judgement);
+	if (!found ||
+	    connection_judge(s->snap, gate->comm, f->seq, gate->op_kind, &s->arena, found) < 0)
+		return -ENOMEM;
+	if (found->detail == CW_DETAIL_NONE)
+		return 0;
+	f->connections = found;
+	f->detail = found->detail;
+	/* An open part in NCCL's proxy shows that the ranks are inside the call. */
+	if (is_unknown) {
+		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
+		f->since_ns = moved_ns(s, gate);
+	}
+	return 0;
+}

@@ -28,3 +28,10 @@ uint32_t blocked_collective_common_party(const struct engine_context *s, uint32_
  * the difference. Returns 0 or -ENOMEM.
  */
 int blocked_collective_compare_setup(struct engine_context *s, uint32_t gate, struct finding *f);
+
+/*
+ * Judges the network connections if the two functions above found no culprit. A fault of a
+ * connection or GPU becomes f->connections and the detail of *f. Returns 0 or -ENOMEM.
+ */
+int blocked_collective_judge_connections(struct engine_context *s, uint32_t gate,
+					 struct finding *f);

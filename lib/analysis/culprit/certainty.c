@@ -264,6 +264,8 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 	case CW_CLASS_NEVER_ENTERED:
 		return majority_allows(diag);
 	case CW_CLASS_IN_COLLECTIVE:
+		if (f->connections)
+			return lower(f->connections->allows, full_call_allows(diag));
 		if (f->detail == CW_DETAIL_UNFINISHED)
 			return diag->v->n_culprits > 1 ? CW_CONFIDENCE_POSSIBLE
 						       : CW_CONFIDENCE_LIKELY;

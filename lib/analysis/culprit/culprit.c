@@ -887,7 +887,8 @@ int culprit_find_all(struct engine_context *s)
 	for (uint32_t i = 0; i < g->n_gates; i++)
 		if (!g->gates[i].n_missing_all && is_seen_shut(s, &g->gates[i])) {
 			blocked_collective_classify(s, i, &f);
-			if (blocked_collective_compare_setup(s, i, &f) < 0)
+			if (blocked_collective_compare_setup(s, i, &f) < 0 ||
+			    blocked_collective_judge_connections(s, i, &f) < 0)
 				return -ENOMEM;
 			keep(s, &f);
 		}

@@ -482,6 +482,21 @@ static int blame_silent(struct diagnosis *diag)
 	return set_culprits(diag, ranks, n);
 }
 
+/* Blames both ends of the connection, or the ranks whose GPU or proxy is at fault. */
+static int blame_connections(struct diagnosis *diag)
+{
+	const struct connection_judgement *c = diag->main->connections;
+	uint32_t ends[2] = { c->link.sender, c->link.receiver };
+	uint32_t *ranks;
+
+	if (c->link.is_set) {
+		diag->v->link = c->link;
+		return set_culprits(diag, ends, 2);
+	}
+	ranks = cw_arena_memdup(&diag->s->arena, c->ranks, c->n_ranks, sizeof(*c->ranks));
+	return ranks ? set_culprits(diag, ranks, c->n_ranks) : -ENOMEM;
+}
+
 static int name_culprits(struct diagnosis *diag)
 {
 	if (diag->main->messages)
@@ -496,6 +511,8 @@ static int name_culprits(struct diagnosis *diag)
 	case CW_CLASS_UNKNOWN:
 		return diag->main->detail == CW_DETAIL_NOT_VISIBLE ? blame_silent(diag) : 0;
 	case CW_CLASS_IN_COLLECTIVE:
+		if (diag->main->connections)
+			return blame_connections(diag);
 		if (diag->main->detail == CW_DETAIL_UNFINISHED)
 			return blame_unfinished(diag);
 		return blame_missing(diag);

@@ -11,6 +11,7 @@
 
 #include "analysis/align/align.h"
 #include "analysis/align/messages.h"
+#include "analysis/connections/connection_judge.h"
 #include "analysis/waits/failed_call.h"
 #include "analysis/waits/waitgraph.h"
 #include "model/arena.h"
@@ -50,6 +51,8 @@ struct finding {
 	/* The difference in the setup of the members, if all are in the call; NULL = none found. */
 	const struct alignment *setup;
 	bool is_uneven; /* for p2p_unmatched: the sizes of an all-to-all exchange do not add up */
+	/* The fault that the connections show, if all are in the call; NULL = none. */
+	const struct connection_judgement *connections;
 	/* Messages that do not fit, although no rank waits for one. NULL for all other troubles. */
 	const struct message_fault *messages;
 	/*

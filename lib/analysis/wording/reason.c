@@ -468,6 +468,25 @@ static void say_messages(const struct diagnosis *diag, uint32_t rank, struct cw_
 		cw_say(clause, other_message_sizes);
 }
 
+/* Says what the connections show about the rank. */
+static void say_connections(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
+{
+	const struct cw_link *l = &diag->v->link;
+
+	if (l->is_set && rank == l->sender)
+		cw_say(clause, sent_steps, arg_count(l->handed), arg_count(l->steps),
+		       arg_count(l->confirmed));
+	else if (l->is_set)
+		cw_say(clause, received_steps, arg_count(l->received), arg_count(l->steps));
+	else if (diag->v->detail == CW_DETAIL_GPU_NOT_CONSUMING)
+		cw_say(clause, left_data_in_buffer);
+	else if (diag->v->detail == CW_DETAIL_GPU_NOT_PRODUCING)
+		cw_say(clause, sends_nothing);
+	else
+		cw_say(clause, did_not_reach_proxy);
+	say_host_activity(diag, rank, clause);
+}
+
 void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 {
 	const struct cw_snap_rank *r = &diag->s->snap->ranks[c->rank];
@@ -506,7 +525,9 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 		say_wait(diag, c->rank, clause);
 		break;
 	case CW_CLASS_IN_COLLECTIVE:
-		if (diag->v->detail == CW_DETAIL_UNFINISHED)
+		if (diag->main->connections)
+			say_connections(diag, c->rank, clause);
+		else if (diag->v->detail == CW_DETAIL_UNFINISHED)
 			say_unfinished(diag, c->rank, clause);
 		else
 			say_alive(diag, c->rank, clause);

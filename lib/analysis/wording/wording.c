@@ -459,6 +459,64 @@ static void summarize_halted(const struct diagnosis *diag, struct words *w,
 		cw_say(&v->said, more_wait_behind_them, arg_count(v->n_victims - gate->n_waiters));
 }
 
+/* Writes the summary of a connection that moves no data, or too few. */
+static void summarize_link(const struct diagnosis *diag, struct words *w)
+{
+	const struct cw_snapshot *snap = diag->s->snap;
+	struct cw_verdict *v = diag->v;
+	const struct cw_link *l = &v->link;
+	struct cw_arg from = arg_rank(diag, l->sender), to = arg_rank(diag, l->receiver);
+	struct cw_arg from_host = arg_host(diag, snap->ranks[l->sender].node);
+	struct cw_arg to_host = arg_host(diag, snap->ranks[l->receiver].node);
+	struct cw_arg held = { .kind = CW_ARG_DURATION, .duration = { .ns = l->held_ns } };
+
+	if (v->detail == CW_DETAIL_CONNECTION) {
+		cw_say(&v->said, connection_is_silent, from, from_host, to, to_host,
+		       arg_count(l->channel), w->call, w->comm);
+	} else {
+		cw_say(&v->said, connection_is_slow, from, from_host, to, to_host,
+		       arg_count(l->channel), w->call, w->comm);
+		cw_say(&v->said, step_takes, held);
+		if (l->bytes_per_s)
+			cw_say(&v->said, at_rate, arg_count(l->bytes_per_s));
+	}
+	cw_clause_append(&v->said, &w->waiting);
+	if (v->blind_spots & CW_BLIND_OF_CALL)
+		cw_say(&v->said, check_link, from_host, to_host);
+	else
+		cw_say(&v->said, not_program_but_link, from_host, to_host);
+	if (l->side == CW_LINK_SIDE_SENDER)
+		cw_say(&v->said, sender_first);
+	else if (l->side == CW_LINK_SIDE_RECEIVER)
+		cw_say(&v->said, receiver_first);
+	cw_say(&v->said, end);
+}
+
+/* Writes the summary of what the connections show. */
+static void summarize_connections(const struct diagnosis *diag, struct words *w)
+{
+	struct cw_verdict *v = diag->v;
+	struct cw_clause where = in_it(diag);
+
+	find_waiting(diag, w, &where);
+	if (v->link.is_set) {
+		summarize_link(diag, w);
+		return;
+	}
+	if (v->detail == CW_DETAIL_GPU_NOT_CONSUMING)
+		cw_say(&v->said, gpu_does_not_consume, w->who, w->call, w->comm);
+	else if (v->detail == CW_DETAIL_GPU_NOT_PRODUCING)
+		cw_say(&v->said, gpu_does_not_produce, w->who, w->call, w->comm);
+	else
+		cw_say(&v->said, proxy_lacks_part, w->who, w->call, w->comm);
+	cw_clause_append(&v->said, &w->waiting);
+	if (v->detail == CW_DETAIL_NOT_IN_PROXY)
+		cw_say(&v->said, pool_may_be_exhausted);
+	else
+		cw_say(&v->said, check_gpu,
+		       arg_host(diag, diag->s->snap->ranks[v->culprits[0].rank].node));
+}
+
 static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -468,6 +526,10 @@ static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 	struct cw_arg inside = arg_ranks(diag, gate->waiters, gate->n_waiters);
 	struct cw_clause how = clause_of(diag);
 
+	if (diag->main->connections) {
+		summarize_connections(diag, w);
+		return;
+	}
 	if (v->n_culprits == 1)
 		how = reason_of_halt(diag, v->culprits[0].rank);
 	if (how.n) {
