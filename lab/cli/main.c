@@ -14,6 +14,8 @@ static const struct cw_verb verbs[] = {
 	  &cw_argp_demo, cw_demo_value, NULL },
 	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right",
 	  &cw_argp_suite, NULL, NULL },
+	{ "proxies", cw_verb_proxies, "draw faults of the network and of GPUs, in a model of NCCL",
+	  &cw_argp_proxies, NULL, NULL },
 };
 
 int main(int argc, char **argv)
