@@ -92,6 +92,7 @@ const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
 	{ cw_capture_proc_child, KERNEL },
 	{ cw_capture_python_child, UNWINDING },
 	{ cw_capture_native_child, UNWINDING },
+	{ cw_capture_sweep_child, UNWINDING },
 	{ cw_unregistered_scan_child, READING },
 	{ cw_config_reader_child, CAPABILITY(CAP_DAC_READ_SEARCH) },
 	{ cw_closed_files_child, READING | CAPABILITY(CAP_BPF) | CAPABILITY(CAP_SYS_NICE) },

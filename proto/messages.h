@@ -244,6 +244,10 @@ enum { /* bits of cw_msg_evidence_target.what */
        CW_EVIDENCE_BRIEF = 1 << 3,
        /* Python stacks, which the daemon reads from outside only, even from a running process. */
        CW_EVIDENCE_PYTHON_READ = 1 << 4,
+       /* Native stacks, but only if there is no Python stack. They hold the process shortly. */
+       CW_EVIDENCE_NATIVE_ELSE = 1 << 5,
+       /* All Python threads, even with CW_EVIDENCE_BRIEF. */
+       CW_EVIDENCE_ALL_PYTHON = 1 << 6,
 };
 
 struct cw_msg_evidence_target {

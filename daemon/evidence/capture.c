@@ -10,6 +10,9 @@
  * hang is confirmed, we ask the agent. The native stacks come last, because the agent's thread must
  * run to answer. Each part gets a share of the remaining time. If a part fails or is cut off, this
  * does not affect the other parts.
+ *
+ * A sweep reads many processes of one user with one child, because a child for each would cost more
+ * than the reads. It counts as one capture. It needs no agent and stops no process.
  */
 #include "daemon/evidence/capture.h"
 
@@ -46,6 +49,10 @@
 #define MAX_PROC_OUTPUT (96u << 10)
 /* The flags that request Python stacks. */
 #define PYTHON_ANY (CW_EVIDENCE_PYTHON | CW_EVIDENCE_PYTHON_READ)
+/* The flags that request native stacks, always or if there is no Python stack. */
+#define NATIVE_ANY (CW_EVIDENCE_NATIVE | CW_EVIDENCE_NATIVE_ELSE)
+/* Maximum size of the facts about one process of a sweep, which has one thread there. */
+#define MAX_SWEPT_PROC (16u << 10)
 /*
  * Time limits. Reading /proc and memory takes milliseconds, or hangs. faulthandler answers in
  * 50 ms, or never.
@@ -74,11 +81,24 @@ struct cw_capture_job {
 	bool is_running, is_gone, is_stopped, is_reading_proc;
 	bool is_displaced; /* true if another user's capture got its place in the queue */
 	int32_t rank;
-	uid_t uid; /* user that owns the process */
+	int64_t read_ns; /* when we read the Python stacks; 0 = not yet */
+	uid_t uid;       /* user that owns the process */
 	struct cw_child *child;
 	bool is_asking_python;
 	uint64_t python_handle;
 	json_t *proc, *native, *python;
+	/* The processes of a sweep; NULL = this is a usual capture of `target`. */
+	struct swept *swept;
+	uint32_t n_swept;
+};
+
+/* One process of a sweep. */
+struct swept {
+	struct cw_msg_evidence_target target;
+	int32_t rank;
+	int64_t read_ns;
+	json_t *proc, *python;
+	bool is_done; /* fn has its evidence */
 };
 
 struct cw_capture {
@@ -139,7 +159,31 @@ static void job_free(struct cw_capture_job *job)
 	json_decref(job->proc);
 	json_decref(job->native);
 	json_decref(job->python);
+	for (uint32_t i = 0; i < job->n_swept; i++) {
+		json_decref(job->swept[i].proc);
+		json_decref(job->swept[i].python);
+	}
+	free(job->swept);
 	free(job);
+}
+
+static const char *text_of(const json_t *part, const char *key)
+{
+	const char *text = json_string_value(json_object_get(part, key));
+
+	return text ? text : "";
+}
+
+static bool has_threads(const json_t *part)
+{
+	return json_array_size(json_object_get(part, "threads")) > 0;
+}
+
+/* True if the capture needs native stacks, as far as the Python part is known. */
+static bool wants_native(const struct cw_capture_job *job)
+{
+	return job->target.what & CW_EVIDENCE_NATIVE ||
+	       (job->target.what & CW_EVIDENCE_NATIVE_ELSE && !has_threads(job->python));
 }
 
 /*
@@ -162,15 +206,19 @@ static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t wha
 static json_t *make_document(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
+	int64_t age_ns = job->read_ns ? cw_clock_now_ns(c->config.clock) - job->read_ns : 0;
 	char taken[32], ticks[24];
 
 	(void)cw_wall_format(cw_clock_wall_ns(c->config.clock), taken);
 	(void)snprintf(ticks, sizeof(ticks), "%" PRIu64, job->target.start_ticks);
-	return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:o, s:o, s:o}", "schema",
+	if (!wants_native(job) && !job->native)
+		job->native = json_null();
+	return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f, s:o, s:o, s:o}", "schema",
 			 "collwatch.evidence/1", "host", c->config.node_name, "pid",
 			 (int)job->target.pid, "start_ticks", ticks, "rank", (int)job->rank,
-			 "taken", taken, "proc", take_part(job, &job->proc, CW_EVIDENCE_PROC),
-			 "native", take_part(job, &job->native, CW_EVIDENCE_NATIVE), "python",
+			 "taken", taken, "age_s", (double)age_ns / CW_NS_PER_S, "proc",
+			 take_part(job, &job->proc, CW_EVIDENCE_PROC), "native",
+			 take_part(job, &job->native, NATIVE_ANY), "python",
 			 take_part(job, &job->python, PYTHON_ANY));
 }
 
@@ -188,14 +236,15 @@ static bool has_failed(const json_t *doc)
 	return false;
 }
 
-static void finish(struct cw_capture_job *job)
+/* Makes the document and passes it on. */
+static void deliver(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 	_cleanup_(freep) char *text = NULL;
 	json_t *doc = make_document(job);
 
 	if (doc && is_brief(job))
-		cw_evidence_brief(doc);
+		cw_evidence_brief(doc, job->target.what & CW_EVIDENCE_ALL_PYTHON);
 	if (json_dumpb(doc, NULL, 0, JSON_COMPACT) > MAX_JSON_BYTES)
 		(void)json_object_set_new(doc, "native",
 					  cw_evidence_part("failed", "too large to send"));
@@ -207,6 +256,13 @@ static void finish(struct cw_capture_job *job)
 	json_decref(doc);
 	/* Without memory, send at least an empty object. */
 	job->fn(&job->target, text ? text : "{}", job->user);
+}
+
+static void finish(struct cw_capture_job *job)
+{
+	struct cw_capture *c = job->owner;
+
+	deliver(job);
 	job_free(job);
 	pump_soon(c);
 }
@@ -275,7 +331,7 @@ static int proc_main(int out_fd, const void *arg)
 {
 	const struct proc_order *order = arg;
 	json_t *json = cw_procfacts(order->target.pid, order->target.start_ticks, order->target.uid,
-				    order->has_kernel ? CW_CHILD_FD : -1);
+				    order->has_kernel ? CW_CHILD_FD : -1, CW_PROCFS_MAX_THREADS);
 
 	return json && json_dumpfd(json, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
 }
@@ -345,18 +401,6 @@ static void step_proc(struct cw_capture_job *job)
 }
 
 /* ---- Python ---- */
-
-static const char *text_of(const json_t *part, const char *key)
-{
-	const char *text = json_string_value(json_object_get(part, key));
-
-	return text ? text : "";
-}
-
-static bool has_threads(const json_t *part)
-{
-	return json_array_size(json_object_get(part, "threads")) > 0;
-}
 
 /*
  * Replaces the Python part by the agent's answer. If neither we nor the agent have a stack, we give
@@ -461,6 +505,7 @@ static void on_python_read(enum cw_child_end end, const char *output, size_t len
 	job->child = NULL;
 	count_end(job->owner, end);
 	job->python = cw_python_take_read(output, len, end == CW_CHILD_EXITED);
+	job->read_ns = cw_clock_now_ns(job->owner->config.clock);
 	python_read_done(job);
 }
 
@@ -565,7 +610,7 @@ static const struct {
 } steps[] = {
 	{ CW_EVIDENCE_PROC, step_proc },
 	{ PYTHON_ANY, step_python },
-	{ CW_EVIDENCE_NATIVE, step_native },
+	{ NATIVE_ANY, step_native },
 };
 
 static void part_done(struct cw_capture_job *job)
@@ -573,7 +618,8 @@ static void part_done(struct cw_capture_job *job)
 	while (job->step < sizeof(steps) / sizeof(steps[0])) {
 		unsigned step = job->step++;
 
-		if (!(job->target.what & steps[step].what))
+		if (!(job->target.what & steps[step].what) ||
+		    (steps[step].what == NATIVE_ANY && !wants_native(job)))
 			continue;
 		steps[step].run(job);
 		return;
@@ -581,11 +627,166 @@ static void part_done(struct cw_capture_job *job)
 	finish(job);
 }
 
+/* ---- sweeps ---- */
+
+/* Passes on the evidence about one process of a sweep. */
+static void deliver_swept(struct cw_capture_job *job, struct swept *s)
+{
+	struct cw_capture_job one = {
+		.owner = job->owner,
+		.target = s->target,
+		.fn = job->fn,
+		.user = job->user,
+		.is_running = job->is_running,
+		.is_displaced = job->is_displaced,
+		.rank = s->rank,
+		.read_ns = s->read_ns,
+		.proc = steal_ptr(&s->proc),
+		.python = steal_ptr(&s->python),
+	};
+
+	s->is_done = true;
+	deliver(&one);
+	json_decref(one.proc);
+	json_decref(one.native);
+	json_decref(one.python);
+}
+
+/*
+ * Ends a sweep. Captures each process without a Python stack in the usual way, or passes on its
+ * evidence if no time or no place is left.
+ */
+static void end_sweep(struct cw_capture_job *job)
+{
+	struct cw_capture *c = job->owner;
+
+	for (uint32_t i = 0; i < job->n_swept; i++) {
+		struct swept *s = &job->swept[i];
+		int64_t ms = left_ms(job);
+
+		if (!s->is_done && job->is_running && ms > 0 &&
+		    cw_capture_request(c, &s->target, (uint32_t)ms, job->fn, job->user) == 0)
+			s->is_done = true;
+		if (!s->is_done)
+			deliver_swept(job, s);
+	}
+	job_free(job);
+	pump_soon(c);
+}
+
+/*
+ * Takes a line of the child. The child writes the lines of /proc before it parses memory of a
+ * process, so we accept none after the first line of another kind.
+ */
+static void take_line(struct cw_capture_job *job, const char *text, size_t len, bool *is_parsing)
+{
+	json_t *line = cw_json_parse(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *proc = json_object_get(line, "proc"), *python = json_object_get(line, "python");
+	json_int_t index = json_is_integer(json_object_get(line, "index"))
+				   ? json_integer_value(json_object_get(line, "index"))
+				   : -1;
+	struct swept *s = index >= 0 && index < job->n_swept ? &job->swept[index] : NULL;
+
+	*is_parsing |= !json_is_object(proc);
+	if (s && !*is_parsing && !s->proc)
+		s->proc = json_incref(proc);
+	if (s && *is_parsing && json_is_object(python) && !s->python)
+		s->python = cw_python_take_clean(python);
+	json_decref(line);
+}
+
+static void on_swept(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct cw_capture_job *job = user;
+	bool is_parsing = false;
+
+	job->child = NULL;
+	count_end(job->owner, end);
+	while (len > 0) {
+		const char *line_end = memchr(output, '\n', len);
+
+		if (!line_end)
+			break; /* the child did not complete this line */
+		take_line(job, output, (size_t)(line_end - output), &is_parsing);
+		len -= (size_t)(line_end - output) + 1;
+		output = line_end + 1;
+	}
+	for (uint32_t i = 0; i < job->n_swept; i++) {
+		job->swept[i].read_ns = cw_clock_now_ns(job->owner->config.clock);
+		if (has_threads(job->swept[i].python))
+			deliver_swept(job, &job->swept[i]);
+	}
+	end_sweep(job);
+}
+
+/* The argument of the child. */
+struct sweep_order {
+	struct cw_stack_target targets[CW_CAPTURE_MAX_ALL];
+	size_t n;
+};
+
+static int sweep_main(int out_fd, const void *arg)
+{
+	const struct sweep_order *order = arg;
+
+	return cw_python_take_all_child(out_fd, order->targets, order->n);
+}
+
+int cw_capture_sweep_child(int fd)
+{
+	return cw_child_run(fd, sweep_main);
+}
+
+static void start_sweep(struct cw_capture_job *job)
+{
+	struct sweep_order order = { .n = 0 };
+	struct cw_child_config config = {
+		.main = sweep_main,
+		.job = cw_capture_sweep_child,
+		.arg = &order,
+		.arg_len = sizeof(order),
+		.deadline_ms = share_ms(job, PYTHON_LIMIT_MS),
+		.fn = on_swept,
+		.user = job,
+	};
+
+	/* The child reads processes of one user. We put these first, in the order of their index.
+	 */
+	for (uint32_t i = 0; i < job->n_swept; i++) {
+		struct swept s = job->swept[i];
+		struct cw_node_process p;
+
+		if (!cw_node_find(job->owner->config.node, s.target.pid, s.target.start_ticks,
+				  &p) ||
+		    p.is_dead)
+			continue;
+		s.rank = p.rank;
+		job->swept[i] = job->swept[order.n];
+		job->swept[order.n] = s;
+		if (order.n == 0)
+			job->uid = p.uid; /* the first process may have been gone before */
+		if (p.uid != job->uid)
+			continue;
+		order.targets[order.n++] =
+			(struct cw_stack_target){ .pid = s.target.pid,
+						  .start_ticks = s.target.start_ticks,
+						  .uid = p.uid,
+						  .gid = p.gid };
+	}
+	config.max_output = order.n * (CW_PYTHON_TAKE_MAX_OUTPUT + MAX_SWEPT_PROC);
+	if (order.n == 0 || start_child(job, &config) < 0)
+		end_sweep(job);
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct cw_capture_job *job = arg;
 
 	job->owner->stats.timed_out++;
+	if (job->swept) {
+		end_sweep(job);
+		return;
+	}
 	if (job->is_asking_python)
 		take_answer(job, cw_evidence_part("failed", "no answer in time"));
 	finish(job);
@@ -611,7 +812,10 @@ static void start_job(struct cw_capture_job *job)
 	} else {
 		job->is_gone = true;
 	}
-	part_done(job);
+	if (job->swept)
+		start_sweep(job);
+	else
+		part_done(job);
 }
 
 /*
@@ -700,8 +904,10 @@ static bool make_room(struct cw_capture *c, uid_t uid, uint32_t max)
 	}
 }
 
-int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
-		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
+/* Queues a capture. swept: the n processes of a sweep, which we take on success; NULL = none. */
+static int enqueue(struct cw_capture *c, const struct cw_msg_evidence_target *target,
+		   struct swept *swept, uint32_t n, uint32_t deadline_ms, cw_capture_fn fn,
+		   void *user)
 {
 	/* End the capture after 95 % of its time. The rest is for the steps up to the callback. */
 	uint32_t ms = deadline_ms - deadline_ms / 20;
@@ -732,6 +938,8 @@ int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target
 		job_free(job);
 		return -ENOMEM;
 	}
+	job->swept = swept;
+	job->n_swept = n;
 	set_deadline(job, ms);
 	job->link = c->last;
 	*c->last = job;
@@ -739,6 +947,28 @@ int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target
 	c->stats.queued++;
 	pump_soon(c);
 	return 0;
+}
+
+int cw_capture_request(struct cw_capture *c, const struct cw_msg_evidence_target *target,
+		       uint32_t deadline_ms, cw_capture_fn fn, void *user)
+{
+	return enqueue(c, target, NULL, 0, deadline_ms, fn, user);
+}
+
+int cw_capture_request_all(struct cw_capture *c, const struct cw_msg_evidence_target *targets,
+			   uint32_t n, uint32_t deadline_ms, cw_capture_fn fn, void *user)
+{
+	_cleanup_(freep) struct swept *swept = calloc(n, sizeof(*swept));
+	int r;
+
+	if (!swept)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		swept[i] = (struct swept){ .target = targets[i], .rank = -1 };
+	r = enqueue(c, &targets[0], swept, n, deadline_ms, fn, user);
+	if (r == 0)
+		(void)steal_ptr(&swept);
+	return r;
 }
 
 void cw_capture_stats(const struct cw_capture *capture, struct cw_capture_stats *ret)

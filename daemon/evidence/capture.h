@@ -23,6 +23,7 @@ struct cw_capture;
 int cw_capture_proc_child(int fd);
 int cw_capture_python_child(int fd);
 int cw_capture_native_child(int fd);
+int cw_capture_sweep_child(int fd);
 
 struct cw_capture_config {
 	struct event_base *base;
@@ -56,6 +57,18 @@ typedef void (*cw_capture_fn)(const struct cw_msg_evidence_target *target, const
  */
 int cw_capture_request(struct cw_capture *capture, const struct cw_msg_evidence_target *target,
 		       uint32_t deadline_ms, cw_capture_fn fn, void *user);
+
+/* Maximum number of processes that one child reads. */
+#define CW_CAPTURE_MAX_ALL 64u
+
+/*
+ * Like cw_capture_request() for n targets with CW_EVIDENCE_PYTHON_READ, at most CW_CAPTURE_MAX_ALL.
+ * One child reads all of these processes. We capture a process in the usual way afterwards if the
+ * child found no Python stack of it. Calls fn once for each target. Borrows targets until the
+ * return.
+ */
+int cw_capture_request_all(struct cw_capture *capture, const struct cw_msg_evidence_target *targets,
+			   uint32_t n, uint32_t deadline_ms, cw_capture_fn fn, void *user);
 
 struct cw_capture_stats {
 	uint64_t done, failed, timed_out, abandoned, refused;

@@ -46,7 +46,8 @@ struct subject {
 	int kernel_program;                /* for cw_kernel_threads_read(); -1 = none */
 	const char *kernel;                /* its text, once read */
 	const struct cw_procfs_view *view; /* NULL = only public facts */
-	bool is_partial;                   /* true if we could not read some file */
+	unsigned max_threads;
+	bool is_partial; /* true if we could not read some file */
 	/* True if its arguments and its environment are not on a remote server. */
 	bool is_start_local;
 };
@@ -155,7 +156,7 @@ static json_t *thread_facts(struct subject *s, pid_t tid)
 static json_t *threads_facts(struct subject *s, unsigned *ret_total)
 {
 	pid_t tids[CW_PROCFS_MAX_THREADS];
-	int n = cw_procfs_threads(s->pid, tids, CW_PROCFS_MAX_THREADS, ret_total);
+	int n = cw_procfs_threads(s->pid, tids, s->max_threads, ret_total);
 	json_t *threads = json_array();
 
 	for (int i = 0; i < n; i++) {
@@ -269,11 +270,11 @@ static json_t *facts_of(struct subject *s, const struct cw_procfs_stat *st)
 		"{s:s, s:s, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "status",
 		s->is_partial ? "partial" : "ok", "reason", s->is_partial ? why : "", "state",
 		state_text(st->state), "command", command_line(s, st->name), "cpu_s",
-		cpu_seconds(st), "cpus", text_after(status, "Cpus_allowed_list:"), "rss_kib", number_after(status, "VmRSS:"), "tracer",
-		number_after(status, "TracerPid:"), "read_bytes", number_after(io, "read_bytes:"),
-		"write_bytes", number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid),
-		"torch_settings", torch_settings(s), "thread_count", (int)total, "threads",
-		threads);
+		cpu_seconds(st), "cpus", text_after(status, "Cpus_allowed_list:"), "rss_kib",
+		number_after(status, "VmRSS:"), "tracer", number_after(status, "TracerPid:"),
+		"read_bytes", number_after(io, "read_bytes:"), "write_bytes",
+		number_after(io, "write_bytes:"), "cgroup", cgroup_path(s->pid), "torch_settings",
+		torch_settings(s), "thread_count", (int)total, "threads", threads);
 }
 
 /*
@@ -316,10 +317,13 @@ static json_t *facts_for_user(struct subject *s, uint64_t start_ticks, uid_t uid
 	return facts;
 }
 
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, int kernel_program)
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, int kernel_program,
+		     unsigned max_threads)
 {
-	struct subject for_user = { .pid = pid, .kernel_program = kernel_program };
-	struct subject for_all = { .pid = pid, .is_partial = true };
+	struct subject for_user = { .pid = pid,
+				    .kernel_program = kernel_program,
+				    .max_threads = max_threads };
+	struct subject for_all = { .pid = pid, .is_partial = true, .max_threads = max_threads };
 	struct cw_procfs_stat st;
 	json_t *facts = NULL;
 	int r = read_stat(pid, start_ticks, &st);

@@ -17,6 +17,8 @@
  * Returns the part as a new reference; NULL = out of memory. start_ticks: field 22 of stat, which
  * identifies the process together with pid. uid: the user that owns the process, as far as we know.
  * If this user may not see the program (daemon/kernel/procfs.h), the part has only facts that /proc
- * shows to every user. kernel_program: for cw_kernel_threads_read(); -1 = none.
+ * shows to every user. kernel_program: for cw_kernel_threads_read(); -1 = none. max_threads: limit
+ * of the threads in the part, the main thread first; at most CW_PROCFS_MAX_THREADS.
  */
-json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, int kernel_program);
+json_t *cw_procfacts(pid_t pid, uint64_t start_ticks, uid_t uid, int kernel_program,
+		     unsigned max_threads);

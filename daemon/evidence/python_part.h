@@ -33,10 +33,20 @@
 int cw_python_take_child(int out_fd, const struct cw_stack_target *target);
 
 /*
+ * Reads the stacks of n processes of one user. Writes a line of JSON for each process with facts
+ * about its main thread: {"index": i, "proc": {…}}. Then it confines itself, and writes a line for
+ * each with the part: {"index": i, "python": {…}}. Returns an exit status. Blocks, so call this
+ * only in a child.
+ */
+int cw_python_take_all_child(int out_fd, const struct cw_stack_target *targets, size_t n);
+
+/*
  * Makes the part from the child's output, as a new reference; NULL = out of memory. is_whole: the
  * child ended by itself. Drops threads and frames that do not have the expected fields.
  */
 json_t *cw_python_take_read(const char *output, size_t len, bool is_whole);
+/* Makes the part from the part that a child wrote, which may be any value. */
+json_t *cw_python_take_clean(const json_t *part);
 
 /* ---- from the agent's text ---- */
 

@@ -2,10 +2,13 @@
 #include "daemon/evidence/python_part.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json/json_whole.h"
 #include "daemon/evidence/evidence_text.h"
+#include "daemon/evidence/procfacts.h"
 #include "daemon/evidence/stack_confine.h"
 #include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
@@ -28,10 +31,8 @@ struct take {
 	struct cw_python_process *process;
 };
 
-/*
- * Opens the process and confines the child. Returns NULL, or a part with the reason for a failure.
- */
-static json_t *open_all(const struct cw_stack_target *target, struct take *ret)
+/* Opens the process. Returns NULL, or a part with the reason for a failure. */
+static json_t *open_process(const struct cw_stack_target *target, struct take *ret)
 {
 	int r = cw_procfs_view_open(target->pid, target->start_ticks, target->uid, &ret->view);
 
@@ -46,21 +47,77 @@ static json_t *open_all(const struct cw_stack_target *target, struct take *ret)
 	/* Check again: the process may have started another program, and this may be its memory. */
 	if (!cw_procfs_view_holds(&ret->view))
 		return cw_evidence_part("refused", CW_PROCFS_NOT_VISIBLE);
-	if (cw_stack_confine_unwinder(target->uid, target->gid) < 0)
-		return cw_evidence_part("failed", "the reader cannot be confined");
+	cw_python_process_limit(ret->process, may_read, ret->memory);
 	return NULL;
+}
+
+static json_t *not_confined(void)
+{
+	return cw_evidence_part("failed", "the reader cannot be confined");
 }
 
 int cw_python_take_child(int out_fd, const struct cw_stack_target *target)
 {
 	struct take take = { 0 };
-	json_t *part = open_all(target, &take);
+	json_t *part = open_process(target, &take);
 
-	if (!part) {
-		cw_python_process_limit(take.process, may_read, take.memory);
+	if (!part && cw_stack_confine_unwinder(target->uid, target->gid) < 0)
+		part = not_confined();
+	if (!part)
 		part = cw_python_doc(take.process, target->pid);
-	}
 	return part && json_dumpfd(part, out_fd, JSON_COMPACT) == 0 ? 0 : 1;
+}
+
+/* One of many processes. part: the reason why we did not open it; NULL = we did. */
+struct one_of_many {
+	struct take take;
+	json_t *part;
+};
+
+static int write_line(int fd, json_t *line)
+{
+	char *text = line ? cw_json_write(line, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0, at = 0;
+
+	if (!text)
+		return -ENOMEM;
+	text[len++] = '\n'; /* replace the NUL at the end */
+	while (at < len) {
+		ssize_t n = write(fd, text + at, len - at);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	free(text);
+	return 0;
+}
+
+int cw_python_take_all_child(int out_fd, const struct cw_stack_target *targets, size_t n)
+{
+	struct one_of_many *all = calloc(n, sizeof(*all));
+	bool is_confined;
+	int r = 0;
+
+	if (!all)
+		return 1;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		json_t *proc = cw_procfacts(targets[i].pid, targets[i].start_ticks, targets[i].uid,
+					    -1, 1);
+
+		r = write_line(out_fd, json_pack("{s:i, s:o}", "index", (int)i, "proc", proc));
+		all[i].part = open_process(&targets[i], &all[i].take);
+	}
+	is_confined = cw_stack_confine_unwinder(targets[0].uid, targets[0].gid) == 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		json_t *part = all[i].part;
+
+		if (!part)
+			part = is_confined ? cw_python_doc(all[i].take.process, targets[i].pid)
+					   : not_confined();
+		r = write_line(out_fd, json_pack("{s:i, s:o}", "index", (int)i, "python", part));
+	}
+	return r < 0; /* no need to free, because the process exits */
 }
 
 /* ---- the output ---- */
@@ -133,21 +190,24 @@ static const char *known_status(const json_t *part)
 	return "failed";
 }
 
+json_t *cw_python_take_clean(const json_t *part)
+{
+	const json_t *reason = json_object_get(part, "reason");
+
+	if (!json_is_object(part))
+		return cw_evidence_part("failed",
+					"reading the interpreter's memory did not end well");
+	return json_pack("{s:s, s:o, s:o}", "status", known_status(part), "reason",
+			 json_is_string(reason) ? cw_evidence_clean(reason, MAX_TEXT_BYTES)
+						: json_string(""),
+			 "threads", clean_threads(json_object_get(part, "threads")));
+}
+
 json_t *cw_python_take_read(const char *output, size_t len, bool is_whole)
 {
 	json_t *part = is_whole ? cw_json_parse(output, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	const json_t *reason = json_object_get(part, "reason");
-	json_t *result;
+	json_t *result = cw_python_take_clean(part);
 
-	if (!json_is_object(part))
-		result = cw_evidence_part("failed",
-					  "reading the interpreter's memory did not end well");
-	else
-		result =
-			json_pack("{s:s, s:o, s:o}", "status", known_status(part), "reason",
-				  json_is_string(reason) ? cw_evidence_clean(reason, MAX_TEXT_BYTES)
-							 : json_string(""),
-				  "threads", clean_threads(json_object_get(part, "threads")));
 	json_decref(part);
 	return result;
 }

@@ -22,6 +22,8 @@
 /* Fewest ops of a window. A shorter window does not show how ranks diverged. */
 #define MIN_WINDOW_OPS 8u
 
+_Static_assert(CW_RESPONDER_MAX_TARGETS <= CW_CAPTURE_MAX_ALL, "a request is one sweep");
+
 struct pending {
 	struct pending *next, *prev;
 	struct cw_responder *responder;
@@ -194,10 +196,23 @@ static const char *refusal(const struct cw_responder *r, const char *from,
 	return may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
 }
 
+/* True if one child may read this process together with others. */
+static bool is_for_sweep(const struct cw_msg_evidence_target *t)
+{
+	return t->what & CW_EVIDENCE_BRIEF && t->what & CW_EVIDENCE_PYTHON_READ &&
+	       !(t->what & CW_EVIDENCE_NATIVE);
+}
+
+static void refuse_capture(struct pending *p, const struct cw_msg_evidence_target *t, int e)
+{
+	refuse_evidence(p, t, e == -EAGAIN ? "too many captures are waiting" : strerror(-e));
+}
+
 static void take_evidence_request(struct cw_responder *r, const char *from,
 				  const struct cw_msg_evidence_request *q)
 {
-	uint32_t n = q->n_targets, deadline_ms = q->deadline_ms;
+	struct cw_msg_evidence_target swept[CW_RESPONDER_MAX_TARGETS];
+	uint32_t n = q->n_targets, deadline_ms = q->deadline_ms, n_swept = 0;
 	struct cw_job_id job;
 	struct pending *p;
 	int e;
@@ -229,7 +244,7 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 	DL_APPEND(r->pending, p);
 	r->n_pending++;
 	/*
-	 * Captures call back later, so no callback frees p inside this loop. Only a refusal of the
+	 * Captures call back later, so no callback frees p before the end. Only a refusal of the
 	 * last target may do so.
 	 */
 	for (uint32_t i = 0; i < n; i++) {
@@ -241,12 +256,19 @@ static void take_evidence_request(struct cw_responder *r, const char *from,
 			refuse_evidence(p, t, why_not);
 			continue;
 		}
+		if (is_for_sweep(t)) {
+			swept[n_swept++] = *t;
+			continue;
+		}
 		e = cw_capture_request(r->config.capture, t, deadline_ms, on_captured, p);
 		if (e < 0)
-			refuse_evidence(p, t,
-					e == -EAGAIN ? "too many captures are waiting"
-						     : strerror(-e));
+			refuse_capture(p, t, e);
 	}
+	e = n_swept ? cw_capture_request_all(r->config.capture, swept, n_swept, deadline_ms,
+					     on_captured, p)
+		    : 0;
+	for (uint32_t i = 0; i < n_swept && e < 0; i++)
+		refuse_capture(p, &swept[i], e);
 }
 
 bool cw_responder_message(struct cw_responder *r, const char *from, const struct cw_message *msg)

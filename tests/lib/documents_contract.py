@@ -74,7 +74,7 @@ SNAPSHOT = {
 STATUS_OF_PART = ("ok", "partial", "absent", "refused", "failed")
 EVIDENCE = {
     "schema": ("collwatch.evidence/1",), "host": str, "pid": number, "start_ticks": matches("[0-9]+"),
-    "rank": number, "taken?": TIME,
+    "rank": number, "taken?": TIME, "age_s?": SECONDS,
     "proc": (None, {
         "status": STATUS_OF_PART, "reason": str, "state?": (None, str), "command?": (None, str),
         "cpu_s?": (None, int, float), "cpus?": (None, text), "thread_count?": (None, number), "rss_kib?": (None, number),
@@ -108,7 +108,7 @@ STACKS = {
     "different?": [{"ranks": SET, "n": number, "thread": str, "where": str, "usual": str, "peers": number,
                     "usual_n": number, "confidence": ("possible", "likely")}],
     # The answer of the verb `stacks`.
-    "job?": str, "note?": str, "evidence?": [EVIDENCE],
+    "job?": str, "note?": str, "ages?": [{"ranks": SET, "n": number, "age_s": SECONDS}], "evidence?": [EVIDENCE],
 }
 
 MUTED = (None, {"until": (None, TIME), "node": str})

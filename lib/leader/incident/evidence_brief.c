@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leader/incident/evidence_brief.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "report/frames.h"
@@ -78,11 +77,12 @@ static void shorten_python(json_t *python, const json_t *kept)
 	}
 }
 
-void cw_evidence_brief(json_t *doc)
+void cw_evidence_brief(json_t *doc, bool all_python)
 {
 	json_int_t pid = cw_json_int(doc, "pid", 0);
 
-	shorten_python(json_object_get(doc, "python"), cw_frame_python_thread(doc));
+	if (!all_python)
+		shorten_python(json_object_get(doc, "python"), cw_frame_python_thread(doc));
 	shorten_native(json_object_get(doc, "native"), pid);
 	shorten_proc(json_object_get(doc, "proc"), json_object_get(doc, "native"), pid);
 }

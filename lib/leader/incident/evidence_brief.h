@@ -7,10 +7,11 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /*
- * Removes the less informative parts of doc. We keep one Python thread, the most informative one.
- * We keep native threads, and facts about threads, only for the main thread and for up to three
- * threads inside an NCCL call.
+ * Removes the less informative parts of doc. We keep one Python thread, the most informative one,
+ * or all of them if all_python is true. We keep native threads, and facts about threads, only for
+ * the main thread and for up to three threads inside an NCCL call.
  */
-void cw_evidence_brief(json_t *doc);
+void cw_evidence_brief(json_t *doc, bool all_python);

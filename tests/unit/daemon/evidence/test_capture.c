@@ -202,6 +202,11 @@ static bool has_native_symbol(const char *symbol)
 	return found;
 }
 
+static size_t count_threads(const char *part)
+{
+	return json_array_size(json_object_get(json_object_get(got.doc, part), "threads"));
+}
+
 Test(capture, gives_proc_python_and_native_stacks_in_one_document)
 {
 	json_t *frame;
@@ -345,6 +350,65 @@ Test(capture, reads_python_stacks_of_a_process_that_runs_or_is_stopped)
 	cr_assert_eq(node.asked, 0, "the agent need not answer");
 }
 
+#define SWEPT                                                                                      \
+	(CW_EVIDENCE_PROC | CW_EVIDENCE_PYTHON_READ | CW_EVIDENCE_NATIVE_ELSE | CW_EVIDENCE_BRIEF)
+
+/* The target, and a process that the node does not know. */
+static int request_all(uint32_t deadline_ms)
+{
+	struct cw_msg_evidence_target list[] = {
+		{ 1, 17, SWEPT },
+		{ target, node.process.start_ticks, SWEPT },
+	};
+
+	return cw_capture_request_all(capture, list, 2, deadline_ms, on_captured, NULL);
+}
+
+static void expect_gone(void)
+{
+	cr_expect_eq(json_integer_value(json_object_get(got.doc, "pid")), 1);
+	expect_status("python", "absent");
+}
+
+Test(capture, reads_many_processes_with_one_child_and_holds_none)
+{
+	start_python();
+	cr_assert_eq(request_all(20000), 0);
+	wait_for(1);
+	cr_expect_eq(json_integer_value(json_object_get(got.doc, "pid")), target);
+	cr_expect_eq(json_integer_value(json_object_get(got.doc, "rank")), 3);
+	expect_python_stack();
+	cr_expect_eq(count_threads("proc"), 1);
+	cr_expect(json_is_null(json_object_get(got.doc, "native")));
+	wait_for(2);
+	expect_gone();
+}
+
+Test(capture, takes_native_stacks_where_a_sweep_finds_no_python)
+{
+	start_target();
+	cr_assert_eq(request_all(20000), 0);
+	for (unsigned i = 1; i <= 2; i++) {
+		wait_for(i);
+		if (json_integer_value(json_object_get(got.doc, "pid")) == 1) {
+			expect_gone();
+			continue;
+		}
+		expect_status("python", "absent");
+		expect_status("native", "ok");
+		cr_expect(has_native_symbol("data_loader_next"));
+	}
+	cr_assert_eq(node.asked, 0);
+}
+
+Test(capture, answers_for_each_process_of_a_sweep_that_has_no_time)
+{
+	start_python();
+	cr_assert_eq(request_all(1), 0);
+	wait_for(2);
+	cr_expect_neq(got.pids[0], got.pids[1]);
+}
+
 Test(capture, asks_no_agent_for_what_is_only_read)
 {
 	start_target();
@@ -421,11 +485,6 @@ Test(capture, queues_and_refuses_beyond_its_limit)
 	cr_assert_eq(stats.done + stats.failed, 7);
 }
 
-static size_t count_threads(const char *part)
-{
-	return json_array_size(json_object_get(json_object_get(got.doc, part), "threads"));
-}
-
 Test(capture, is_brief_about_one_of_many_and_takes_it_last)
 {
 	start_target();
@@ -453,7 +512,7 @@ Test(capture, keeps_of_many_threads_those_that_say_where_the_rank_is)
 		"\"python\":{\"threads\":[{\"id\":\"0x1\"},{\"id\":\"0x2\"}]}}";
 
 	got.doc = json_loads(text, 0, NULL);
-	cw_evidence_brief(got.doc);
+	cw_evidence_brief(got.doc, false);
 	cr_assert_eq(count_threads("native"), 2);
 	cr_assert_eq(count_threads("proc"), 2);
 	cr_assert_eq(count_threads("python"), 1);
@@ -463,7 +522,7 @@ Test(capture, keeps_of_many_threads_those_that_say_where_the_rank_is)
 				json_object_get(json_object_get(got.doc, "python"), "threads"), 0),
 			"id")),
 		"0x2");
-	cw_evidence_brief(NULL); /* of any shape */
+	cw_evidence_brief(NULL, false); /* of any shape */
 }
 
 Test(capture, calls_nobody_back_after_its_end)

@@ -78,7 +78,7 @@ static const char *text_of_status(pid_t pid)
 Test(procfacts, tell_what_a_blocked_process_waits_in)
 {
 	uint64_t ticks = start_blocked_reader();
-	json_t *facts = cw_procfacts(target, ticks, geteuid(), -1);
+	json_t *facts = cw_procfacts(target, ticks, geteuid(), -1, CW_PROCFS_MAX_THREADS);
 	const json_t *thread = json_array_get(json_object_get(facts, "threads"), 0);
 	char *text = json_dumps(facts, JSON_COMPACT), command[256];
 
@@ -102,14 +102,14 @@ Test(procfacts, tell_what_a_blocked_process_waits_in)
 Test(procfacts, are_absent_for_a_process_that_is_gone_or_another)
 {
 	uint64_t ticks = start_blocked_reader();
-	json_t *facts = cw_procfacts(target, ticks + 1, geteuid(), -1);
+	json_t *facts = cw_procfacts(target, ticks + 1, geteuid(), -1, CW_PROCFS_MAX_THREADS);
 
 	cr_assert_str_eq(text_of(facts, "status"), "absent");
 	cr_assert_eq(json_array_size(json_object_get(facts, "threads")), 0);
 	json_decref(facts);
 	kill(target, SIGKILL);
 	waitpid(target, NULL, 0);
-	facts = cw_procfacts(target, ticks, geteuid(), -1);
+	facts = cw_procfacts(target, ticks, geteuid(), -1, CW_PROCFS_MAX_THREADS);
 	target = 0;
 	cr_assert_str_eq(text_of(facts, "status"), "absent");
 	json_decref(facts);
@@ -123,7 +123,7 @@ static int look_unprivileged(uint64_t ticks)
 
 	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
 		return 1;
-	facts = cw_procfacts(target, ticks, 0, -1);
+	facts = cw_procfacts(target, ticks, 0, -1, CW_PROCFS_MAX_THREADS);
 	thread = json_array_get(json_object_get(facts, "threads"), 0);
 	if (strcmp(text_of(facts, "status"), "partial") != 0)
 		return 2;
@@ -258,7 +258,7 @@ Test(procfacts, tell_what_a_process_tells_pytorch)
 	cr_assert_eq(read(fds[0], &byte, 1), 0, "it runs another program now");
 	(void)close(fds[0]);
 	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
-	facts = cw_procfacts(target, st.start_ticks, geteuid(), -1);
+	facts = cw_procfacts(target, st.start_ticks, geteuid(), -1, CW_PROCFS_MAX_THREADS);
 	list = json_object_get(facts, "torch_settings");
 	cr_assert_eq(json_array_size(list), 1);
 	cr_expect_str_eq(setting(list, 0), dumps);

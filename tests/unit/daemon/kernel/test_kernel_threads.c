@@ -187,7 +187,7 @@ Test(kernel_threads, says_what_a_thread_in_uninterruptible_sleep_waits_for)
 	(void)snprintf(device, sizeof(device), "%u:%u", major(on.st_dev), minor(on.st_dev));
 	cr_assert_eq(cw_procfs_stat(target, 0, &st), 0);
 	facts = cw_procfacts(target, st.start_ticks, geteuid(),
-			     cw_kernel_threads_program(kernel, target));
+			     cw_kernel_threads_program(kernel, target), CW_PROCFS_MAX_THREADS);
 	thread = json_array_get(json_object_get(facts, "threads"), 0);
 	waits_for = json_object_get(thread, "waits_for");
 	cr_assert_str_eq(json_string_value(json_object_get(thread, "state")), "D");
