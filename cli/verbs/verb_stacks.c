@@ -7,6 +7,7 @@
 
 #include "cli/ask_options.h"
 #include "cli/control.h"
+#include "cli/exit_status.h"
 #include "cli/options.h"
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"
@@ -17,19 +18,23 @@
 #include "report/text.h"
 #include "report/text/render_stack.h"
 #include "report/text/render_stack_tree.h"
+#include "report/text/stacks_folded.h"
 
 /* The leader may take 32 s. If it does not answer, this node's daemon may take 30 s more. */
 #define TIMEOUT_MS 70000
-#define WIDTH 100
+/* Columns of the output, so that it fits any terminal. */
+#define WIDTH 80
+/* Seconds between two requests of --watch. The daemon gives a user one answer per 2 s. */
+#define WATCH_S 2
 
-enum { OPT_ALL_FRAMES = 256, OPT_PID };
+enum { OPT_ALL_FRAMES = 256, OPT_ALL_THREADS, OPT_FOLDED, OPT_NATIVE, OPT_PID, OPT_WATCH };
 
 struct stacks_args {
 	struct cw_ask_options ask;
 	const char *what[2]; /* JOB, RANK */
 	unsigned n_what;
 	pid_t pid; /* process of --pid; 0 = the user named a job */
-	bool all_frames, no_pager;
+	bool all_frames, all_threads, native, folded, watch, no_pager;
 };
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -45,6 +50,18 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_ALL_FRAMES:
 		args->all_frames = true;
 		return 0;
+	case OPT_ALL_THREADS:
+		args->all_threads = true;
+		return 0;
+	case OPT_FOLDED:
+		args->folded = true;
+		return 0;
+	case OPT_NATIVE:
+		args->native = true;
+		return 0;
+	case OPT_WATCH:
+		args->watch = true;
+		return 0;
 	case OPT_PID:
 		if (cw_parse_u64(arg, 1, INT32_MAX, &number) < 0)
 			argp_error(state, "\"%s\" is not the number of a process", arg);
@@ -59,6 +76,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		if (args->pid && args->n_what)
 			argp_error(state, "--pid names a process: \"%s\" is too much",
 				   args->what[0]);
+		if (args->pid && (args->all_threads || args->native || args->folded || args->watch))
+			argp_error(state,
+				   "--pid shows all Python threads once: omit other options");
+		if (args->folded && args->ask.json)
+			argp_error(state, "--folded and --json are two formats: choose one");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -70,8 +92,15 @@ const struct argp cw_argp_stacks = {
 		(const struct argp_option[]){
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
+			{ "all-threads", OPT_ALL_THREADS, NULL, 0,
+			  "Show all Python threads of each rank, and not only its main thread", 0 },
+			{ "folded", OPT_FOLDED, NULL, 0,
+			  "Print one line per stack with its count, for flame-graph tools", 0 },
+			{ "native", OPT_NATIVE, NULL, 0,
+			  "Show native stacks too; this stops each rank for up to 100 ms", 0 },
 			{ "pid", OPT_PID, "PID", 0,
 			  "Show the Python stacks of this process, without a daemon", 0 },
+			{ "watch", OPT_WATCH, NULL, 0, "Repeat every two seconds until Ctrl-C", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -102,6 +131,10 @@ static int ask(const struct stacks_args *args, const char *job, const char *rank
 	}
 	if (r == 0 && rank)
 		r = json_object_set_new(request, "rank", json_integer((json_int_t)number));
+	if (r == 0 && args->native)
+		r = json_object_set_new(request, "native", json_true());
+	if (r == 0 && (args->all_threads || args->all_frames))
+		r = json_object_set_new(request, "all_threads", json_true());
 	r = r == 0 ? cw_control_ask(cw_control_path(args->ask.control), "stacks", request,
 				    TIMEOUT_MS, ret, ret_code, err)
 		   : cw_err_set(err, ENOMEM, "out of memory");
@@ -127,10 +160,13 @@ static int ask_for(const struct stacks_args *args, json_t **ret, uint32_t *ret_c
 static void show(const struct stacks_args *args, const json_t *doc)
 {
 	struct cw_text t = { .out = stdout, .color = cw_text_wants_color(stdout), .width = WIDTH };
+	unsigned what = (args->all_frames ? CW_SHOW_ALL_FRAMES : 0) |
+			(args->all_frames || args->all_threads ? CW_SHOW_ALL_THREADS : 0);
 	const json_t *evidence = json_object_get(doc, "evidence"), *one;
 	const char *note = cw_json_str(doc, "note", "");
 
-	cw_pager_open(args->no_pager);
+	if (!args->watch)
+		cw_pager_open(args->no_pager);
 	fputs("job ", stdout);
 	cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(doc, "?"));
 	putchar('\n');
@@ -143,7 +179,7 @@ static void show(const struct stacks_args *args, const json_t *doc)
 	 */
 	one = json_array_get(evidence, 0);
 	if (cw_json_int(doc, "processes", 0) != 1 || !one) {
-		cw_render_stack_tree(&t, doc, args->all_frames);
+		cw_render_stack_tree(&t, doc, what);
 		return;
 	}
 	fputs("rank ", stdout);
@@ -192,24 +228,41 @@ static int stacks_of_process(const struct stacks_args *args)
 	return r;
 }
 
-int cw_verb_stacks(int argc, char **argv)
+/* Asks once and prints the answer. Returns the exit status. */
+static int ask_and_show(const struct stacks_args *args)
 {
-	struct stacks_args args = { 0 };
 	json_t *doc = NULL;
 	struct cw_err err;
 	uint32_t code = 0;
+	int r = ask_for(args, &doc, &code, &err);
+
+	if (r < 0)
+		return cw_ask_fail(r, &err);
+	if (args->watch && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout); /* clear the screen */
+	if (args->ask.json)
+		cw_print_json(doc);
+	else if (args->folded)
+		cw_render_stacks_folded(stdout, doc);
+	else
+		show(args, doc);
+	json_decref(doc);
+	return (int)code;
+}
+
+int cw_verb_stacks(int argc, char **argv)
+{
+	struct stacks_args args = { 0 };
 	int r;
 
 	(void)cw_options_parse(&cw_argp_stacks, argc, argv, 0, &args);
 	if (args.pid)
 		return stacks_of_process(&args);
-	r = ask_for(&args, &doc, &code, &err);
-	if (r < 0)
-		return cw_ask_fail(r, &err);
-	if (args.ask.json)
-		cw_print_json(doc);
-	else
-		show(&args, doc);
-	json_decref(doc);
-	return (int)code;
+	do {
+		r = ask_and_show(&args);
+		if (!args.watch || fflush(stdout) != 0 || ferror(stdout))
+			break;
+		(void)sleep(WATCH_S);
+	} while (r != CW_EXIT_ERROR);
+	return r;
 }

@@ -160,6 +160,7 @@ struct search {
 	const char *job; /* NULL = any job */
 	bool has_rank;
 	int32_t rank;
+	bool native, all_threads;
 	unsigned n_found;
 	char labels[2][200]; /* labels of the first two jobs that match */
 	struct cw_snapshot *snap;
@@ -299,7 +300,10 @@ static void begin(struct request *q, struct search *f)
 		.clock = q->owner->config.clock,
 		.effects = q->owner->config.effects,
 		.job = f->id,
-		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON_READ |
+		/* Native stacks hold the rank, so we take them on request or if we must. */
+		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_PYTHON_READ |
+			(f->native || f->has_rank ? CW_EVIDENCE_NATIVE : CW_EVIDENCE_NATIVE_ELSE) |
+			(f->all_threads ? CW_EVIDENCE_ALL_PYTHON : 0) |
 			(f->is_hang ? CW_EVIDENCE_PYTHON : 0),
 		.has_rank = f->has_rank,
 		.only_rank = f->rank,
@@ -330,6 +334,8 @@ static struct search search_for(struct cw_stacks *s, const struct cw_caller *cal
 		.caller = caller,
 		.job = json_string_value(json_object_get(arguments, "job")),
 		.has_rank = json_is_integer(rank),
+		.native = json_is_true(json_object_get(arguments, "native")),
+		.all_threads = json_is_true(json_object_get(arguments, "all_threads")),
 		.rank = number >= 0 && number <= INT32_MAX ? (int32_t)number : NO_RANK,
 	};
 }
@@ -393,6 +399,7 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 
 	bad |= json_object_set_new(doc, "job", cw_json_text(q->job));
 	bad |= json_object_set_new(doc, "note", cw_json_text(q->note));
+	bad |= json_object_set_new(doc, "ages", cw_stack_collection_ages(q->collection));
 	bad |= cw_stack_collection_add_evidence(q->collection, evidence);
 	bad |= json_object_set(doc, "evidence", evidence);
 	json_decref(evidence);

@@ -2,9 +2,10 @@
 /*
  * `collwatch stacks`: takes the stacks of a job, or of one rank, on a user's request. If this node
  * leads the job, we ask all nodes of the job. Otherwise we take only the stacks of this node's
- * ranks. We read Python stacks from outside of the process. If we cannot, and a hang is confirmed,
- * the agent may take them instead. Otherwise it may not, because walking a running interpreter from
- * inside its process is not safe (docs/design/evidence.md#on-demand).
+ * ranks. We read Python stacks from outside of the process, and native stacks only on request, of
+ * one rank, or of a rank without a Python stack. If we cannot read a Python stack, and a hang is
+ * confirmed, the agent may take them instead. Otherwise it may not, because walking a running
+ * interpreter from inside its process is not safe (docs/design/evidence.md#on-demand).
  *
  * Users see their own jobs. Each user gets one answer at a time, and one per CW_STACKS_EVERY_NS.
  *
@@ -52,9 +53,10 @@ uint64_t cw_stacks_request_refused(const struct cw_stacks *s);
 typedef void (*cw_stacks_fn)(struct cw_control_answer *answer, void *user);
 
 /*
- * Starts a request. arguments: {"job": its label or the part after the colon, "rank": number}; both
- * keys are optional. We call fn exactly once, never from inside this call, and not after
- * cw_stacks_request_cancel(). Each open request needs a `user` of its own.
+ * Starts a request. arguments: {"job": its label or the part after the colon, "rank": number,
+ * "native": true for native stacks of ranks with Python stacks, "all_threads": true for all Python
+ * threads}; all keys are optional. We call fn exactly once, never from inside this call, and not
+ * after cw_stacks_request_cancel(). Each open request needs a `user` of its own.
  */
 void cw_stacks_request(struct cw_stacks *s, const struct cw_caller *caller, const json_t *arguments,
 		       cw_stacks_fn fn, void *user);

@@ -30,6 +30,8 @@ _Static_assert(CW_STACK_COLLECTION_MAX_PROCESSES == 4096 && CW_STACK_COLLECTION_
 
 /* Progress within this time, plus twice the usual time between calls, means that a job moves. */
 #define PROGRESS_NS (5 * CW_NS_PER_S)
+/* Ages differ if they differ in this unit. */
+#define AGE_STEP_NS (CW_NS_PER_S / 10)
 /* At most this many ranks that differ have a place in the document. */
 #define MAX_DIFFERENT 64u
 
@@ -46,6 +48,7 @@ struct member {
 	uint32_t host;  /* enum cw_stack_host */
 	struct cw_stack_signature *signatures;
 	uint32_t n_signatures;
+	int64_t taken_ns; /* when the rank's stacks were taken; 0 = it has none */
 	/* The rank represents its state. */
 	bool is_close;
 	/* The owner of `taken` requests the rank's stacks. */
@@ -259,7 +262,7 @@ static int plan(struct cw_stack_collection *s, const struct cw_snapshot *snap,
 
 	s->members = calloc(snap->n_ranks + 1, sizeof(*s->members));
 	s->nodes = calloc(snap->n_nodes + 1, sizeof(*s->nodes));
-	s->tree = cw_stack_tree_new();
+	s->tree = cw_stack_tree_new(s->config.what & CW_EVIDENCE_ALL_PYTHON);
 	s->close_docs = json_array();
 	if (!states || !peers || !s->members || !s->nodes || !s->tree || !s->close_docs)
 		return -ENOMEM;
@@ -340,6 +343,9 @@ static void member_done(struct cw_stack_collection *s, struct member *m, const j
 	m->is_done = true;
 	s->answers++;
 	if (doc) {
+		m->taken_ns = cw_clock_awake_ns(s->config.clock) -
+			      (int64_t)(json_number_value(json_object_get(doc, "age_s")) *
+					(double)CW_NS_PER_S);
 		read_signatures(m, doc);
 		(void)cw_stack_tree_add(s->tree, m->rank, doc);
 	} else {
@@ -635,4 +641,57 @@ json_t *cw_stack_collection_doc(const struct cw_stack_collection *s)
 int cw_stack_collection_add_evidence(const struct cw_stack_collection *s, json_t *evidence)
 {
 	return json_array_extend(evidence, s->close_docs) < 0 ? -ENOMEM : 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct member *x = *(const struct member *const *)a;
+	const struct member *y = *(const struct member *const *)b;
+
+	if (x->taken_ns != y->taken_ns)
+		return x->taken_ns > y->taken_ns ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int64_t age_of(const struct cw_stack_collection *s, const struct member *m)
+{
+	return (cw_clock_awake_ns(s->config.clock) - m->taken_ns) / AGE_STEP_NS;
+}
+
+/* Appends the ranks of list[0..n) that have the same age. */
+static int append_age(const struct cw_stack_collection *s, const struct member **list, size_t n,
+		      json_t *ages)
+{
+	_cleanup_(cw_stack_ranks_fini) struct cw_stack_ranks ranks = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = cw_stack_ranks_add(&ranks, list[i]->rank);
+	if (r < 0)
+		return r;
+	return json_array_append_new(
+		ages, json_pack("{s:o, s:I, s:f}", "ranks", cw_stack_ranks_text(&ranks), "n",
+				(json_int_t)ranks.n_all, "age_s",
+				(double)(age_of(s, list[0]) * AGE_STEP_NS) / CW_NS_PER_S));
+}
+
+json_t *cw_stack_collection_ages(const struct cw_stack_collection *s)
+{
+	_cleanup_(freep) const struct member **list = calloc(s->n_members + 1, sizeof(*list));
+	json_t *ages = json_array();
+	size_t n = 0, first = 0;
+	int r = list && ages ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < s->n_members && r == 0; i++)
+		if (s->members[i].taken_ns)
+			list[n++] = &s->members[i];
+	if (n)
+		qsort(list, n, sizeof(*list), by_age);
+	for (size_t i = 1; i <= n && r == 0; i++) {
+		if (i < n && age_of(s, list[i]) == age_of(s, list[first]))
+			continue;
+		r = append_age(s, list + first, i - first, ages);
+		first = i;
+	}
+	return cw_json_finish(ages, r < 0);
 }

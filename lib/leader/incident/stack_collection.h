@@ -72,6 +72,11 @@ uint32_t cw_stack_collection_answers(const struct cw_stack_collection *s);
 /* Returns a new reference to a collwatch.stacks/1. NULL = no stack so far, or out of memory. */
 json_t *cw_stack_collection_doc(const struct cw_stack_collection *s);
 /*
+ * Returns the ages of the stacks now, to a tenth of a second, the youngest first: [{"ranks": "0-7",
+ * "n": 8, "age_s": 0.3}]. New reference; NULL = out of memory.
+ */
+json_t *cw_stack_collection_ages(const struct cw_stack_collection *s);
+/*
  * Appends the documents of closely inspected ranks to an array of collwatch.evidence/1. Returns 0
  * or -errno.
  */

@@ -36,12 +36,17 @@ struct cw_stack_tree {
 	uint32_t n_nodes;
 	uint32_t seen;
 	struct cw_stack_ranks ranks; /* ranks with stacks */
-	uint64_t cut;                /* stacks that are missing from the trees, or shortened */
+	bool all_python;
+	uint64_t cut; /* stacks that are missing from the trees, or shortened */
 };
 
-struct cw_stack_tree *cw_stack_tree_new(void)
+struct cw_stack_tree *cw_stack_tree_new(bool all_python)
 {
-	return calloc(1, sizeof(struct cw_stack_tree));
+	struct cw_stack_tree *tree = calloc(1, sizeof(*tree));
+
+	if (tree)
+		tree->all_python = all_python;
+	return tree;
 }
 
 struct cw_stack_tree *cw_stack_tree_free(struct cw_stack_tree *tree)
@@ -168,6 +173,32 @@ static int add_python(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	return add_stack(t, "python", CW_STACK_MAIN, rank, frames);
 }
 
+/* Adds the Python threads other than the most informative one. */
+static int add_other_python(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
+			    unsigned *stacks)
+{
+	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
+	const json_t *shown = cw_frame_python_thread(evidence), *thread;
+	int r = 0;
+	size_t i;
+
+	json_array_foreach (threads, i, thread) {
+		const json_t *frames = json_object_get(thread, "frames");
+
+		if (thread == shown || json_array_size(frames) == 0)
+			continue;
+		if (*stacks == CW_STACK_TREE_MAX_STACKS) {
+			t->cut++;
+			break;
+		}
+		(*stacks)++;
+		r = add_stack(t, "python", cw_json_str(thread, "name", "?"), rank, frames);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
 static int add_native(struct cw_stack_tree *t, int32_t rank, const json_t *evidence,
 		      unsigned *stacks)
 {
@@ -194,6 +225,28 @@ static int add_native(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 		if (r < 0)
 			break;
 	}
+	return r;
+}
+
+/*
+ * If a rank with Python stacks has no native ones, adds a node with the reason in place of the
+ * frames. One reason is a debugger that holds the process.
+ */
+static int add_native_reason(struct cw_stack_tree *t, int32_t rank, const json_t *evidence)
+{
+	const json_t *native = json_object_get(evidence, "native");
+	const char *status = cw_json_str(native, "status", "");
+	char text[320];
+	json_t *frames;
+	int r;
+
+	if (strcmp(status, "refused") != 0 && strcmp(status, "failed") != 0)
+		return 0;
+	(void)snprintf(text, sizeof(text), "no native stack: %s",
+		       cw_json_str(native, "reason", "?"));
+	frames = json_pack("[{s:s}]", "symbol", text);
+	r = frames ? add_stack(t, "native", CW_STACK_MAIN, rank, frames) : -ENOMEM;
+	json_decref(frames);
 	return r;
 }
 
@@ -230,6 +283,10 @@ static int add_kernel(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 static const char *why_nothing(const json_t *evidence)
 {
 	static const char *const parts[] = { "native", "python", "proc" };
+	const char *state = cw_json_str(json_object_get(evidence, "proc"), "state", "");
+
+	if (*state == 'Z')
+		return "it is a zombie: it has ended, and its parent has not waited for it";
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		const json_t *part = json_object_get(evidence, parts[i]);
@@ -247,11 +304,15 @@ int cw_stack_tree_add(struct cw_stack_tree *t, int32_t rank, const json_t *evide
 	int r;
 
 	r = add_python(t, rank, evidence, &stacks);
+	if (r == 0 && t->all_python)
+		r = add_other_python(t, rank, evidence, &stacks);
 	native = stacks;
 	if (r == 0)
 		r = add_native(t, rank, evidence, &stacks);
 	if (r == 0 && stacks == native)
 		r = add_kernel(t, rank, evidence, &stacks);
+	if (r == 0 && stacks == native && stacks > 0)
+		r = add_native_reason(t, rank, evidence);
 	if (r == 0 && stacks == 0)
 		return cw_stack_tree_not_collected(t, rank, why_nothing(evidence));
 	t->seen++;

@@ -30,8 +30,11 @@
 
 struct cw_stack_tree;
 
-/* Returns an empty tree. NULL = out of memory. */
-struct cw_stack_tree *cw_stack_tree_new(void);
+/*
+ * Returns an empty tree. NULL = out of memory. all_python: merge all Python threads of a process,
+ * and not only the most informative one.
+ */
+struct cw_stack_tree *cw_stack_tree_new(bool all_python);
 /* Accepts NULL and returns NULL. */
 struct cw_stack_tree *cw_stack_tree_free(struct cw_stack_tree *tree);
 

@@ -25,8 +25,12 @@
  */
 #define CHAIN_FIRST 1u
 #define CHAIN_LAST 4u
-#define MAX_RANKS_COLUMNS 40u
+#define MAX_RANKS_COLUMNS 24u
 #define INDENT 4
+/* Deeper branches have this indentation, so that their lines do not become too narrow. */
+#define MAX_INDENT 24
+/* We show ages above this separately. */
+#define OLD_S 2.0
 
 struct view {
 	const struct cw_text *t;
@@ -34,8 +38,11 @@ struct view {
 	unsigned lines_left;
 };
 
-/* Prints "rank 3", "ranks 0-2,4-7", "ranks 0,2,4,… (512)" or "2 processes without rank number". */
-static void put_ranks(const struct cw_text *t, enum cw_text_style style, const json_t *node)
+/*
+ * Prints "rank 3", "ranks 0-2,4-7", "ranks 0,2,4,… (512)" or "2 processes without rank number".
+ * Returns the number of columns, or a little more.
+ */
+static int put_ranks(const struct cw_text *t, enum cw_text_style style, const json_t *node)
 {
 	const char *ranks = cw_json_str(node, "ranks", "");
 	json_int_t n = cw_json_int(node, "n", 0);
@@ -54,20 +61,53 @@ static void put_ranks(const struct cw_text *t, enum cw_text_style style, const j
 			 n == 1 ? "" : "es");
 	}
 	cw_text_put(t, style, text);
+	return (int)strlen(text);
+}
+
+/* Prints ": " and value, which begins on a new line if its first word does not fit. */
+static void put_value(const struct cw_text *t, int column, int indent, const char *value)
+{
+	fputc(':', t->out);
+	if (column + 2 + (int)strcspn(value, " ") > t->width) {
+		fprintf(t->out, "\n%*s", indent, "");
+		column = indent;
+	} else {
+		fputc(' ', t->out);
+		column += 2;
+	}
+	cw_text_wrap(t, column, indent, value);
+}
+
+/* Writes text. Shortens each word to max bytes, so that it fits a line. */
+static void write_words(FILE *out, const char *text, size_t max)
+{
+	while (*text) {
+		size_t blank = strspn(text, " "), len = strcspn(text + blank, " "), kept = len;
+
+		if (len > max) {
+			for (kept = max; kept && (text[blank + kept] & 0xc0) == 0x80;)
+				kept--; /* never cut a character in half */
+		}
+		fprintf(out, "%.*s%s", (int)(blank + kept), text, kept < len ? "…" : "");
+		text += blank + len;
+	}
 }
 
 /* Writes a frame: "read_sample (train_loop.py:88)" or "read (libc.so.6)". */
-static void write_frame(FILE *out, const json_t *node)
+static void write_frame(FILE *out, const json_t *node, size_t max)
 {
 	const char *file = cw_json_str(node, "file", ""), *name = cw_json_str(node, "name", "");
 	const char *module = cw_json_str(node, "module", "");
 	json_int_t line = cw_json_int(node, "line", 0);
 
-	fputs(*name ? name : "?", out);
+	write_words(out, *name ? name : "?", max);
+	if (!*file && !*module)
+		return;
+	fputs(" (", out);
+	write_words(out, cw_text_base_name(*file ? file : module), max - 12);
 	if (*file && line > 0)
-		fprintf(out, " (%s:%" JSON_INTEGER_FORMAT ")", cw_text_base_name(file), line);
-	else if (*file || *module)
-		fprintf(out, " (%s)", cw_text_base_name(*file ? file : module));
+		fprintf(out, ":%" JSON_INTEGER_FORMAT, line);
+	fputc(')', out);
 }
 
 /*
@@ -91,6 +131,12 @@ static size_t chain_length(const json_t *node)
 	return n;
 }
 
+/* Returns the longest word that fits a line with the largest indentation. */
+static size_t max_word(const struct cw_text *t)
+{
+	return t->width > MAX_INDENT + 40 ? (size_t)(t->width - MAX_INDENT - 8) : 32;
+}
+
 /*
  * Writes the text of the chain that begins at node, and returns its last node. The caller releases
  * *ret_text with free(); NULL = out of memory.
@@ -108,7 +154,7 @@ static const json_t *chain_text(const struct view *v, const json_t *node, char *
 		if (out && i > 0 && (!is_omitted || i == CHAIN_FIRST))
 			fputs(" > ", out);
 		if (out && !is_omitted)
-			write_frame(out, node);
+			write_frame(out, node, max_word(v->t));
 		else if (out && i == CHAIN_FIRST)
 			fprintf(out, "… %zu frames …", n - CHAIN_FIRST - CHAIN_LAST);
 		if (!next)
@@ -128,6 +174,7 @@ static void put_nodes(struct view *v, const json_t *nodes, int indent)
 	json_array_foreach (nodes, i, node) {
 		_cleanup_(freep) char *text = NULL;
 		const json_t *last;
+		int columns;
 
 		if (v->lines_left == 0) {
 			fprintf(v->t->out, "%*s… %zu more branch%s\n", indent, "",
@@ -140,11 +187,12 @@ static void put_nodes(struct view *v, const json_t *nodes, int indent)
 		if (!text)
 			cw_text_set_short(v->t);
 		fprintf(v->t->out, "%*s", indent, "");
-		put_ranks(v->t, i == 0 && json_array_size(nodes) > 1 ? CW_TEXT_BOLD : CW_TEXT_PLAIN,
-			  node);
-		fputs(": ", v->t->out);
-		cw_text_wrap(v->t, indent + 20, indent + 4, text ? text : "?");
-		put_nodes(v, json_object_get(last, "calls"), indent + 2);
+		columns = put_ranks(
+			v->t, i == 0 && json_array_size(nodes) > 1 ? CW_TEXT_BOLD : CW_TEXT_PLAIN,
+			node);
+		put_value(v->t, indent + columns, indent + 4, text ? text : "?");
+		put_nodes(v, json_object_get(last, "calls"),
+			  indent < MAX_INDENT ? indent + 2 : indent);
 	}
 }
 
@@ -185,11 +233,62 @@ static void put_coverage(const struct cw_text *t, const json_t *stacks)
 		fprintf(t->out, ", %" JSON_INTEGER_FORMAT " still awaited", awaited);
 	fputc('\n', t->out);
 	json_array_foreach (list, i, not_collected) {
+		int columns;
+
 		fputs("    ", t->out);
-		put_ranks(t, CW_TEXT_YELLOW, not_collected);
-		fputs(": ", t->out);
-		cw_text_wrap(t, 24, 8, cw_json_str(not_collected, "why", "?"));
+		columns = put_ranks(t, CW_TEXT_YELLOW, not_collected);
+		put_value(t, 4 + columns, 8, cw_json_str(not_collected, "why", "?"));
 	}
+}
+
+static double age_of(const json_t *group)
+{
+	return json_number_value(json_object_get(group, "age_s"));
+}
+
+/* Prints how old the stacks are: a line for all that are young, and one for each older group. */
+static void put_ages(const struct cw_text *t, const json_t *stacks)
+{
+	const json_t *list = json_object_get(stacks, "ages"), *group;
+	double oldest = -1;
+	size_t i;
+
+	json_array_foreach (list, i, group)
+		if (age_of(group) <= OLD_S && age_of(group) > oldest)
+			oldest = age_of(group);
+	if (oldest >= 0)
+		fprintf(t->out, "  stacks at most %.1f s old\n", oldest < 0.1 ? 0.1 : oldest);
+	json_array_foreach (list, i, group) {
+		if (age_of(group) <= OLD_S)
+			continue;
+		fputs("  ", t->out);
+		put_ranks(t, CW_TEXT_PLAIN, group);
+		fprintf(t->out, ": stacks %.1f s old\n", age_of(group));
+	}
+}
+
+/* Writes the sentence about ranks that differ. The caller releases it; NULL = out of memory. */
+static char *difference_text(const struct cw_text *t, const json_t *each)
+{
+	const char *thread = cw_json_str(each, "thread", CW_STACK_MAIN);
+	bool is_main = strcmp(thread, CW_STACK_MAIN) == 0;
+	bool is_one = cw_json_int(each, "n", 0) == 1;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%s differ%s from %s peers%s%s: %s in ",
+		strcmp(cw_json_str(each, "confidence", ""), "likely") == 0 ? "likely" : "possibly",
+		is_one ? "s" : "", is_one ? "its" : "their", is_main ? "" : " in thread ",
+		is_main ? "" : thread, is_one ? "it is" : "they are");
+	write_words(out, cw_json_str(each, "where", "?"), max_word(t));
+	fprintf(out, ". %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " peers: ",
+		cw_json_int(each, "usual_n", 0), cw_json_int(each, "peers", 0));
+	write_words(out, cw_json_str(each, "usual", "?"), max_word(t));
+	fputc('.', out);
+	return fclose(out) == 0 ? text : NULL;
 }
 
 /* Prints the ranks that differ from their peers, which the user wants to see first. */
@@ -199,28 +298,19 @@ static void put_different(const struct cw_text *t, const json_t *stacks)
 	size_t i;
 
 	json_array_foreach (list, i, each) {
-		const char *thread = cw_json_str(each, "thread", CW_STACK_MAIN);
-		bool is_main = strcmp(thread, CW_STACK_MAIN) == 0;
-		json_int_t n = cw_json_int(each, "n", 0);
-		char text[768];
+		_cleanup_(freep) char *text = difference_text(t, each);
+		int columns;
 
+		if (!text)
+			cw_text_set_short(t);
 		fputs("  ", t->out);
-		put_ranks(t, CW_TEXT_BOLD, each);
-		snprintf(text, sizeof(text),
-			 "%s differ%s from %s peers%s%s: %s in %s. %" JSON_INTEGER_FORMAT
-			 " of %" JSON_INTEGER_FORMAT " peers: %s.",
-			 strcmp(cw_json_str(each, "confidence", ""), "likely") == 0 ? "likely"
-										    : "possibly",
-			 n == 1 ? "s" : "", n == 1 ? "its" : "their", is_main ? "" : " in thread ",
-			 is_main ? "" : thread, n == 1 ? "it is" : "they are",
-			 cw_json_str(each, "where", "?"), cw_json_int(each, "usual_n", 0),
-			 cw_json_int(each, "peers", 0), cw_json_str(each, "usual", "?"));
+		columns = put_ranks(t, CW_TEXT_BOLD, each);
 		fputc(' ', t->out);
-		cw_text_wrap(t, 16, 4, text);
+		cw_text_wrap(t, columns + 3, 4, text ? text : "?");
 	}
 }
 
-void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool all_frames)
+void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, unsigned what)
 {
 	const json_t *trees = json_object_get(stacks, "trees"), *tree;
 	size_t i, hidden = 0;
@@ -230,9 +320,11 @@ void cw_render_stack_tree(const struct cw_text *t, const json_t *stacks, bool al
 	cw_text_title(t, "Where all ranks were seen, outermost call first");
 	put_different(t, stacks);
 	put_coverage(t, stacks);
+	put_ages(t, stacks);
 	json_array_foreach (trees, i, tree) {
-		if (all_frames || strcmp(cw_json_str(tree, "thread", ""), CW_STACK_MAIN) == 0)
-			put_tree(t, tree, all_frames);
+		if (what & CW_SHOW_ALL_THREADS ||
+		    strcmp(cw_json_str(tree, "thread", ""), CW_STACK_MAIN) == 0)
+			put_tree(t, tree, what & CW_SHOW_ALL_FRAMES);
 		else
 			hidden++;
 	}

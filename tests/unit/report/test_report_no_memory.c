@@ -37,7 +37,7 @@ static int dir_fd = -1;
 
 static json_t *make_stacks(void)
 {
-	struct cw_stack_tree *tree = cw_stack_tree_new();
+	struct cw_stack_tree *tree = cw_stack_tree_new(false);
 	json_t *doc = NULL;
 	int r = tree ? 0 : -ENOMEM;
 

@@ -9,12 +9,13 @@
 
 #include "report/json_util.h"
 #include "report/text/render_stack_tree.h"
+#include "report/text/stacks_folded.h"
 
 static struct cw_stack_tree *tree;
 
 static void set_up(void)
 {
-	tree = cw_stack_tree_new();
+	tree = cw_stack_tree_new(false);
 }
 
 static void tear_down(void)
@@ -113,9 +114,9 @@ static char *render(const json_t *doc, bool all)
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
-	struct cw_text t = { .out = out, .width = 100 };
+	struct cw_text t = { .out = out, .width = 80 };
 
-	cw_render_stack_tree(&t, doc, all);
+	cw_render_stack_tree(&t, doc, all ? CW_SHOW_ALL_FRAMES | CW_SHOW_ALL_THREADS : 0);
 	fclose(out);
 	return text;
 }
@@ -269,6 +270,143 @@ Test(stack_tree, shows_where_in_the_kernel_a_thread_sleeps_that_cannot_be_looked
 	text = render(doc, false);
 	cr_assert_not_null(strstr(text, "rank 1: vfs_write ([kernel]) > folio_wait_bit ([kernel])"),
 			   "%s", text);
+	free(text);
+	json_decref(doc);
+}
+
+Test(stack_tree, shows_all_python_threads_on_request)
+{
+	static const char text[] =
+		"{\"pid\":7,\"python\":{\"status\":\"ok\",\"threads\":["
+		"{\"name\":\"log\",\"frames\":[{\"function\":\"flush\"}]},"
+		"{\"name\":\"idle\",\"frames\":[]},"
+		"{\"name\":\"python3\",\"frames\":[{\"function\":\"train\"}]}]}}";
+	const json_t *trees;
+	json_t *doc;
+
+	add(0, json_loads(text, 0, NULL));
+	doc = cw_stack_tree_doc(tree, 0);
+	cr_expect_eq(json_array_size(json_object_get(doc, "trees")), 1);
+	json_decref(doc);
+	cw_stack_tree_free(tree);
+	tree = cw_stack_tree_new(true);
+	add(0, json_loads(text, 0, NULL));
+	doc = cw_stack_tree_doc(tree, 0);
+	trees = json_object_get(doc, "trees");
+	cr_assert_eq(json_array_size(trees), 2);
+	cr_expect_str_eq(cw_json_str(json_array_get(trees, 0), "thread", ""), "main");
+	cr_expect_str_eq(cw_json_str(json_array_get(trees, 1), "thread", ""), "log");
+	json_decref(doc);
+}
+
+Test(stack_tree, says_why_a_rank_with_python_stacks_has_no_native_ones)
+{
+	json_t *doc, *evidence = python("step:40", NULL);
+	char *text;
+
+	json_object_set_new(evidence, "native",
+			    json_pack("{s:s, s:s}", "status", "refused", "reason",
+				      "the process is being traced"));
+	add(3, evidence);
+	doc = cw_stack_tree_doc(tree, 0);
+	text = render(doc, false);
+	cr_expect_not_null(strstr(text, "rank 3: no native stack: the process is being traced"),
+			   "%s", text);
+	free(text);
+	json_decref(doc);
+}
+
+Test(stack_tree, says_that_a_process_is_a_zombie)
+{
+	json_t *doc;
+	char *text;
+
+	add(3, json_pack("{s:i, s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "pid", 7, "proc", "status", "ok",
+			 "reason", "", "state", "Z", "python", "status", "absent", "reason",
+			 "the process is gone"));
+	doc = cw_stack_tree_doc(tree, 0);
+	text = render(doc, false);
+	cr_expect_not_null(strstr(text, "rank 3: it is a zombie"), "%s", text);
+	free(text);
+	json_decref(doc);
+}
+
+/* Each rank is in a branch of its own, 30 frames deep, with names that fill a line. */
+Test(stack_tree, shows_no_line_that_is_longer_than_80_columns)
+{
+	static const char part[] = "std::vector<std::pair<std::string,üöä_of_things_and_more>>::go";
+	json_t *doc;
+	char *text;
+
+	for (int32_t rank = 0; rank < 64; rank++) {
+		json_t *frames = json_array();
+
+		for (int i = 0; i < 30; i++) {
+			char name[200];
+
+			(void)snprintf(name, sizeof(name), "%s%d %s", part, i < 28 ? 0 : rank % 7,
+				       i % 3 ? part : "x");
+			json_array_insert_new(frames, 0,
+					      json_pack("{s:s, s:s}", "symbol", name, "module",
+							rank % (i + 2) ? "libvery_long_name_of_a_"
+									 "library_file_of_it.so.12"
+								       : "app"));
+		}
+		add(rank * 3, json_pack("{s:i, s:{s:[{s:i, s:o}]}}", "pid", 7, "native", "threads",
+					"tid", 7, "frames", frames));
+	}
+	for (int32_t rank = 300; rank < 800; rank += 2)
+		cr_assert_eq(cw_stack_tree_not_collected(tree, rank,
+							 "its node did not answer in "
+							 "the time of this request"),
+			     0);
+	doc = cw_stack_tree_doc(tree, 0);
+	json_object_set_new(doc, "ages",
+			    json_pack("[{s:s, s:i, s:f}, {s:s, s:i, s:f}]", "ranks", "0-90", "n",
+				      31, "age_s", 0.2, "ranks", "93-189", "n", 33, "age_s", 7.5));
+	json_object_set_new(doc, "different",
+			    json_pack("[{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:s}]", "ranks",
+				      "0,3,6,9,12,15,18,21,24,27,30,33,36,39", "n", 14, "thread",
+				      "main", "where", part, "usual",
+				      "wait (train.py:12), called by main (:81)", "peers", 64,
+				      "usual_n", 50, "confidence", "likely"));
+	for (int all = 0; all < 2; all++) {
+		text = render(doc, all);
+		for (const char *line = text; *line;) {
+			size_t len = strcspn(line, "\n"), columns = 0;
+
+			for (size_t i = 0; i < len; i++)
+				columns += (line[i] & 0xc0) != 0x80;
+			cr_expect_leq(columns, 80, "%.*s", (int)len, line);
+			line += len + (line[len] == '\n');
+		}
+		cr_expect_not_null(strstr(text, "likely differ from their"), "%s", text);
+		cr_expect_not_null(strstr(text, "stacks at most 0.2 s old"), "%s", text);
+		cr_expect_not_null(strstr(text, "ranks 93-189: stacks 7.5 s old"), "%s", text);
+		free(text);
+	}
+	json_decref(doc);
+}
+
+Test(stack_tree, writes_folded_stacks_for_flame_graphs)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out;
+	json_t *doc;
+
+	add(0, python("wait:7", "step:40", "main:11", NULL));
+	add(1, python("wait:7", "step:40", "main:11", NULL));
+	add(2, python("step:40", "main:11", NULL));
+	add(3, native("read;or\nnot@libc.so.6", "load@prog", NULL));
+	doc = cw_stack_tree_doc(tree, 0);
+	out = open_memstream(&text, &len);
+	cw_render_stacks_folded(out, doc);
+	fclose(out);
+	cr_expect_str_eq(text,
+			 "python main;main (train.py:11);step (train.py:40) 1\n"
+			 "python main;main (train.py:11);step (train.py:40);wait (train.py:7) 2\n"
+			 "native main;load (prog);read,or not (libc.so.6) 1\n");
 	free(text);
 	json_decref(doc);
 }
