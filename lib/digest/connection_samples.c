@@ -10,25 +10,11 @@
 /* cw_record_connections() returns at most this many. */
 #define ROWS (2 * CW_REC_CONNECTIONS)
 
-static bool is_same_connection(const struct cw_record_connection *a,
-			       const struct cw_record_connection *b)
-{
-	return a->comm == b->comm && a->pid == b->pid && a->rank == b->rank && a->peer == b->peer &&
-	       a->channel == b->channel && a->is_send == b->is_send && a->is_p2p == b->is_p2p;
-}
-
 static bool is_same_op(const struct cw_record_connection *a, const struct cw_record_connection *b)
 {
 	return a->op_index == b->op_index && a->replay == b->replay && a->steps == b->steps &&
 	       a->posted <= b->posted && a->ready <= b->ready && a->handed <= b->handed &&
 	       a->done <= b->done;
-}
-
-static bool has_same_counts(const struct cw_record_connection *a,
-			    const struct cw_record_connection *b)
-{
-	return a->posted == b->posted && a->ready == b->ready && a->handed == b->handed &&
-	       a->done == b->done;
 }
 
 /*
@@ -40,8 +26,11 @@ static const struct cw_connection_sample *find(const struct cw_connection_sample
 {
 	for (size_t i = 0; i < s->n; i++) {
 		size_t k = (*at + i) % s->n;
+		const struct cw_record_connection *c = &s->v[k].now;
 
-		if (is_same_connection(&s->v[k].now, row)) {
+		if (c->comm == row->comm && c->pid == row->pid && c->rank == row->rank &&
+		    c->peer == row->peer && c->channel == row->channel &&
+		    c->is_send == row->is_send && c->is_p2p == row->is_p2p) {
 			*at = k + 1;
 			return &s->v[k];
 		}
@@ -74,20 +63,10 @@ static struct cw_connection_sample next_of(const struct cw_connection_sample *be
 	if (row->is_send)
 		next.held_step_ns += ((uint64_t)held_steps(&before->now) + held_steps(row)) *
 				     (uint64_t)(now_ns - taken_ns) / 2;
-	if (has_same_counts(&before->now, row))
+	if (before->now.posted == row->posted && before->now.ready == row->ready &&
+	    before->now.handed == row->handed && before->now.done == row->done)
 		next.same_since_ns = before->same_since_ns;
 	return next;
-}
-
-static int allocate(struct cw_connection_samples *s)
-{
-	if (!s->v)
-		s->v = calloc(ROWS, sizeof(*s->v));
-	if (!s->spare)
-		s->spare = calloc(ROWS, sizeof(*s->spare));
-	if (!s->rows)
-		s->rows = calloc(ROWS, sizeof(*s->rows));
-	return s->v && s->spare && s->rows ? 0 : -ENOMEM;
 }
 
 int cw_connection_samples_take(struct cw_connection_samples *s, const struct cw_record *record,
@@ -96,10 +75,17 @@ int cw_connection_samples_take(struct cw_connection_samples *s, const struct cw_
 	struct cw_record_connections_omitted omitted;
 	struct cw_connection_sample *next;
 	size_t n, at = 0;
-	int r = allocate(s);
+	int r;
 
-	if (r == 0)
-		r = cw_record_connections(record, s->rows, ROWS, &n, &omitted);
+	if (!s->v)
+		s->v = calloc(ROWS, sizeof(*s->v));
+	if (!s->spare)
+		s->spare = calloc(ROWS, sizeof(*s->spare));
+	if (!s->rows)
+		s->rows = calloc(ROWS, sizeof(*s->rows));
+	if (!s->v || !s->spare || !s->rows)
+		return -ENOMEM;
+	r = cw_record_connections(record, s->rows, ROWS, &n, &omitted);
 	if (r < 0)
 		return r;
 	next = s->spare;

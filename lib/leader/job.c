@@ -178,20 +178,6 @@ static void find_tries(const struct cw_job_digests *digests, const struct cw_ran
 	}
 }
 
-/* Returns the only component that the rank can belong to. UINT32_MAX = none, or several. */
-static uint32_t only_try_of(const struct tries *t, const struct cw_job_digests *digests,
-			    const struct cw_rank_ref *ref)
-{
-	bool may_be_last = t->last_ns && !began_after(digests, ref, t->last_ns);
-
-	if (t->n_living == 1 && !may_be_last)
-		return t->living;
-	if (t->n_living == 0 && may_be_last &&
-	    (!t->before_ns || began_after(digests, ref, t->before_ns)))
-		return t->last;
-	return UINT32_MAX;
-}
-
 /* Joins each rank that has no communicator yet to the only component that it can belong to. */
 static int adopt_the_unborn(const struct cw_job_digests *digests, const struct cw_rank_ref *refs,
 			    unsigned n_refs, uint32_t *parent)
@@ -203,13 +189,16 @@ static int adopt_the_unborn(const struct cw_job_digests *digests, const struct c
 		return -ENOMEM;
 	find_tries(digests, refs, n_refs, parent, last_ns, &tries);
 	for (unsigned i = 0; i < n_refs; i++) {
-		uint32_t root;
+		bool may_be_last;
 
 		if (cw_job_digests_rank(digests, &refs[i])->n_members)
 			continue;
-		root = only_try_of(&tries, digests, &refs[i]);
-		if (root != UINT32_MAX)
-			join(parent, i, root);
+		may_be_last = tries.last_ns && !began_after(digests, &refs[i], tries.last_ns);
+		if (tries.n_living == 1 && !may_be_last)
+			join(parent, i, tries.living);
+		else if (tries.n_living == 0 && may_be_last &&
+			 (!tries.before_ns || began_after(digests, &refs[i], tries.before_ns)))
+			join(parent, i, tries.last);
 	}
 	return 0;
 }

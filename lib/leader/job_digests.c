@@ -144,33 +144,25 @@ static void note_shape(struct cw_job_digests *digests, struct cw_job_digests_nod
 }
 
 /*
- * Returns how long the digest lay unread. This is the time between two digests here, minus the time
- * between them by the sender's clock. It is at most the time that this daemon was held up. So a
- * stopped or lying clock of the sender does no more harm than that.
- */
-static int64_t lateness(const struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
-			int64_t now_ns, int64_t held_ns)
-{
-	const struct cw_msg_digest *old = n->digest ? &n->digest->digest : NULL;
-	int64_t late, most = n->late_ns + held_ns - n->held_ns;
-
-	if (!old || digest->epoch != old->epoch || !old->sent_ns || digest->sent_ns < old->sent_ns)
-		return 0;
-	late = now_ns - n->received_ns - cw_bounded_ns((int64_t)(digest->sent_ns - old->sent_ns));
-	if (late > most)
-		late = most;
-	return late > 0 ? late : 0;
-}
-
-/*
  * Sets the times of the digest. The caller runs this before the digest replaces the previous one.
  */
 static void date(struct cw_job_digests_node *n, const struct cw_msg_digest *digest,
 		 const struct cw_clock *clock)
 {
 	int64_t now_ns = cw_clock_now_ns(clock), awake_ns = cw_clock_awake_ns(clock);
+	const struct cw_msg_digest *old = n->digest ? &n->digest->digest : NULL;
+	int64_t late_ns = 0, most_ns = n->late_ns + now_ns - awake_ns - n->held_ns;
 
-	n->late_ns = lateness(n, digest, now_ns, now_ns - awake_ns);
+	/*
+	 * How long the digest lay unread. This is the time between two digests here, minus the time
+	 * between them by the sender's clock. It is at most the time that this daemon was held up.
+	 * So a stopped or lying clock of the sender does no more harm than that.
+	 */
+	if (old && digest->epoch == old->epoch && old->sent_ns && digest->sent_ns >= old->sent_ns)
+		late_ns = now_ns - n->received_ns -
+			  cw_bounded_ns((int64_t)(digest->sent_ns - old->sent_ns));
+	late_ns = late_ns > most_ns ? most_ns : late_ns;
+	n->late_ns = late_ns > 0 ? late_ns : 0;
 	n->held_ns = now_ns - awake_ns;
 	n->received_ns = now_ns - n->late_ns;
 	n->last_seen_ns = awake_ns;
@@ -313,18 +305,6 @@ static bool has_left(const struct cw_job_digests_node *n, const struct cw_leader
 	return p->last_seen_ns - since_ns > CW_JOB_DIGESTS_GONE_NS;
 }
 
-static void note_leaving(struct cw_job_digests *digests, const struct cw_job_digests_node *n,
-			 const char *self, int64_t awake_ns)
-{
-	if (awake_ns - n->last_seen_ns <= CW_JOB_DIGESTS_FORGET_NS || !strcmp(n->name, self)) {
-		digests->left_ns = awake_ns;
-		return;
-	}
-	digests->has_forgotten = true;
-	if (n->last_seen_ns > digests->forgotten_ns)
-		digests->forgotten_ns = n->last_seen_ns;
-}
-
 void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_leader_effects *effects,
 			    const char *self, const struct cw_clock *clock, int64_t silent_ns)
 {
@@ -335,7 +315,14 @@ void cw_job_digests_refresh(struct cw_job_digests *digests, const struct cw_lead
 		struct cw_job_digests_node *n = &digests->nodes[i];
 
 		if (has_left(n, effects, self, awake_ns)) {
-			note_leaving(digests, n, self, awake_ns);
+			if (awake_ns - n->last_seen_ns <= CW_JOB_DIGESTS_FORGET_NS ||
+			    !strcmp(n->name, self)) {
+				digests->left_ns = awake_ns;
+			} else {
+				digests->has_forgotten = true;
+				if (n->last_seen_ns > digests->forgotten_ns)
+					digests->forgotten_ns = n->last_seen_ns;
+			}
 			digests->n_ranks -= n->digest->digest.n_ranks;
 			digests->shape++;
 			node_fini(n);

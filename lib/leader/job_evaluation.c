@@ -131,16 +131,6 @@ static struct cw_job *find_job(const struct evaluation *evaluation)
 	return best;
 }
 
-static bool is_all_dead(const struct evaluation *evaluation)
-{
-	for (unsigned i = 0; i < evaluation->n_refs; i++)
-		if (!cw_liveness_is_dead(
-			    cw_job_digests_rank(&evaluation->entry->digests, &evaluation->refs[i])
-				    ->liveness))
-			return false;
-	return true;
-}
-
 /* ---- ranks without a record ---- */
 
 /* True if a rank is missing, or is present without a record. */
@@ -241,15 +231,6 @@ static void list_pods(const struct cw_snapshot *snap, char *pods, size_t len)
 	}
 }
 
-static uint32_t members_seen(const struct cw_snap_comm *comm)
-{
-	uint32_t n = 0;
-
-	for (uint32_t m = 0; m < comm->nranks; m++)
-		n += comm->members[m].rank != CW_SNAP_NONE;
-	return n;
-}
-
 /*
  * Lists communicators with missing members. The missing members may be ranks of a job with another
  * label, and the status then shows both jobs to the user.
@@ -259,8 +240,10 @@ static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *vie
 	view->n_partial = 0;
 	for (uint32_t i = 0; i < snap->n_comms && view->n_partial < CW_JOB_VIEW_PARTIAL; i++) {
 		const struct cw_snap_comm *comm = &snap->comms[i];
-		uint32_t seen = comm->parent_id ? comm->nranks : members_seen(comm);
+		uint32_t seen = comm->parent_id ? comm->nranks : 0;
 
+		for (uint32_t m = 0; !comm->parent_id && m < comm->nranks; m++)
+			seen += comm->members[m].rank != CW_SNAP_NONE;
 		if (seen < comm->nranks)
 			view->partial[view->n_partial++] = (struct cw_job_view_comm){
 				.id = comm->id, .nranks = comm->nranks, .seen = seen
@@ -273,17 +256,10 @@ static void list_partial(const struct cw_snapshot *snap, struct cw_job_view *vie
 				       snap->ranks[i].pod_namespace);
 }
 
-static void view_timeout(struct cw_job_view *view, const struct cw_snap_rank *of)
-{
-	view->job_timeout_ns = of ? of->job_timeout_ns : 0;
-	view->is_timeout_assumed = of && (of->flags & CW_RANKF_TIMEOUT_ASSUMED);
-	(void)snprintf(view->job_timeout_source, sizeof(view->job_timeout_source), "%s",
-		       of && of->job_timeout_source ? of->job_timeout_source : "");
-}
-
 static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 			const struct cw_verdict *verdict, const struct cw_stall_decision *decision)
 {
+	const struct cw_snap_rank *timeout_of = cw_snapshot_job_timeout(snap);
 	struct cw_job_view *view = &job->view;
 
 	view->ranks = snap->n_ranks;
@@ -293,7 +269,11 @@ static void update_view(struct cw_job *job, const struct cw_snapshot *snap,
 	view->collectives = count_collectives(snap);
 	list_pods(snap, view->pods, sizeof(view->pods));
 	list_partial(snap, view);
-	view_timeout(view, cw_snapshot_job_timeout(snap));
+	view->job_timeout_ns = timeout_of ? timeout_of->job_timeout_ns : 0;
+	view->is_timeout_assumed = timeout_of && (timeout_of->flags & CW_RANKF_TIMEOUT_ASSUMED);
+	(void)snprintf(view->job_timeout_source, sizeof(view->job_timeout_source), "%s",
+		       timeout_of && timeout_of->job_timeout_source ? timeout_of->job_timeout_source
+								    : "");
 	if (view->phase != decision->phase)
 		view->since_ns = snap->now_ns;
 	view->phase = decision->phase;
@@ -312,21 +292,19 @@ static uint32_t ranks_reported(const struct cw_snapshot *snap)
 	return n;
 }
 
-/* True if the node's last digest is recent and the connection to the node has not broken since. */
-static bool is_in_touch(const struct cw_leader_config *config, const struct cw_job_digests_node *n)
-{
-	const struct cw_peer *p = cw_leader_effects_peer(config->effects, n->name);
-
-	return n->state == CW_NODE_REPORTING && !(p && p->state == CW_PEER_LOST);
-}
-
 static unsigned nodes_in_touch(const struct evaluation *evaluation)
 {
 	const struct cw_job_digests *digests = &evaluation->entry->digests;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < digests->n_nodes; i++)
-		n += is_in_touch(evaluation->all->config, &digests->nodes[i]);
+	/* The node's last digest is recent, and the connection to it has not broken since. */
+	for (unsigned i = 0; i < digests->n_nodes; i++) {
+		const struct cw_peer *p = cw_leader_effects_peer(evaluation->all->config->effects,
+								 digests->nodes[i].name);
+
+		n += digests->nodes[i].state == CW_NODE_REPORTING &&
+		     !(p && p->state == CW_PEER_LOST);
+	}
 	return n;
 }
 
@@ -441,36 +419,6 @@ static bool must_be_silent(const struct evaluation *evaluation, struct cw_job *j
 	return awaits_news(evaluation, job->partitioned_ns);
 }
 
-/* Notes a stall that ended by itself. We send no alert, but the status shows the stall. */
-static void note_slow(const struct evaluation *evaluation, struct cw_job *job,
-		      const struct cw_stall_decision *decision)
-{
-	struct cw_job_view *view = &job->view;
-
-	if (!decision->resolved_key.is_set)
-		return;
-	view->slow_for_ns = decision->resolved_after_ns;
-	view->slow_until_ns = evaluation->now_ns;
-	(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s", decision->resolved_what);
-	leader_log(evaluation->all->config->effects, CW_LOG_INFO,
-		   "job=%s: slow, went on after %lld s: %s", evaluation->entry->digests.label,
-		   (long long)(decision->resolved_after_ns / CW_NS_PER_S), decision->resolved_what);
-}
-
-/*
- * Returns the index of the verdict that the status shows. Of the verdicts in the latest phase, it
- * is the worst.
- */
-static uint32_t furthest(const struct cw_stall_decision *decision, uint32_t n)
-{
-	uint32_t best = 0;
-
-	for (uint32_t i = 1; i < n; i++)
-		if (decision[i].phase > decision[best].phase)
-			best = i;
-	return best;
-}
-
 /* ---- late ranks ---- */
 
 static void notice_late(const struct evaluation *evaluation, const struct cw_late_rank *late,
@@ -519,14 +467,6 @@ static void sample_late_ranks(const struct evaluation *evaluation, struct cw_job
 	notice_late(evaluation, late, what);
 }
 
-static bool is_quiet(const struct cw_stall_decision *decision, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (decision[i].phase != CW_STALL_QUIET)
-			return false;
-	return true;
-}
-
 /*
  * Searches for late ranks in a job without a possible hang. In a hang, a missing rank is not late.
  */
@@ -555,10 +495,28 @@ static void act_on(struct evaluation *evaluation, struct cw_job *job,
 		   const struct cw_snapshot *snap, const struct cw_verdict_list *list,
 		   const struct cw_stall_decision *decision)
 {
-	uint32_t shown = furthest(decision, list->n);
+	struct cw_job_view *view = &job->view;
+	uint32_t shown = 0;
+	bool is_quiet = true;
 
+	/* Of the verdicts in the latest phase, the status shows the worst. */
+	for (uint32_t i = 0; i < list->n; i++) {
+		is_quiet = is_quiet && decision[i].phase == CW_STALL_QUIET;
+		if (decision[i].phase > decision[shown].phase)
+			shown = i;
+	}
 	update_view(job, snap, &list->v[shown], &decision[shown]);
-	note_slow(evaluation, job, &decision[0]);
+	/* If a stall ended by itself, we send no alert, but the status shows the stall. */
+	if (decision[0].resolved_key.is_set) {
+		view->slow_for_ns = decision[0].resolved_after_ns;
+		view->slow_until_ns = evaluation->now_ns;
+		(void)snprintf(view->slow_what, sizeof(view->slow_what), "%s",
+			       decision[0].resolved_what);
+		leader_log(evaluation->all->config->effects, CW_LOG_INFO,
+			   "job=%s: slow, went on after %lld s: %s",
+			   evaluation->entry->digests.label,
+			   (long long)(view->slow_for_ns / CW_NS_PER_S), view->slow_what);
+	}
 	job->view.is_cut_off = is_cut_off(evaluation, snap);
 	if (must_be_silent(evaluation, job, snap))
 		return;
@@ -570,26 +528,14 @@ static void act_on(struct evaluation *evaluation, struct cw_job *job,
 				evaluation->all->config->effects, &evaluation->entry->digests, job,
 				snap, &list->v[i]);
 	cw_job_incidents_step(&job->incidents, snap, list, decision);
-	watch_late(evaluation, job, snap, is_quiet(decision, list->n));
-}
-
-/* Logs the verdict of an evaluation if some rank waits. */
-static void log_verdict(const struct evaluation *evaluation, const struct cw_verdict *verdict,
-			const struct cw_stall_decision *decision)
-{
-	char summary[CW_VERDICT_TEXT_MAX];
-
-	if (verdict->verdict_class != CW_CLASS_HEALTHY)
-		leader_log(evaluation->all->config->effects, CW_LOG_DEBUG,
-			   "job=%s: phase %u: %s: %s [%s]", evaluation->entry->digests.label,
-			   (unsigned)decision->phase, cw_confidence_name(verdict->confidence),
-			   cw_say_text(&verdict->said, summary, sizeof(summary)), decision->why);
+	watch_late(evaluation, job, snap, is_quiet);
 }
 
 static void evaluate_job(struct evaluation *evaluation, struct cw_job *job,
 			 struct cw_snapshot *snap)
 {
 	struct cw_stall_decision decision[CW_VERDICT_LIST_MAX] = { 0 };
+	char summary[CW_VERDICT_TEXT_MAX];
 	struct cw_verdict_list list;
 	int r;
 
@@ -605,7 +551,13 @@ static void evaluate_job(struct evaluation *evaluation, struct cw_job *job,
 	cw_stall_step_all(job->stall, snap, list.v, list.n, decision);
 	evaluation->all->stats->evaluations++;
 	for (uint32_t i = 0; i < list.n; i++)
-		log_verdict(evaluation, &list.v[i], &decision[i]);
+		if (list.v[i].verdict_class != CW_CLASS_HEALTHY)
+			leader_log(evaluation->all->config->effects, CW_LOG_DEBUG,
+				   "job=%s: phase %u: %s: %s [%s]",
+				   evaluation->entry->digests.label, (unsigned)decision[i].phase,
+				   cw_confidence_name(list.v[i].confidence),
+				   cw_say_text(&list.v[i].said, summary, sizeof(summary)),
+				   decision[i].why);
 	act_on(evaluation, job, snap, &list, decision);
 	job->next_ns = decision[0].next_ns;
 	for (uint32_t i = 1; i < list.n; i++)
@@ -826,14 +778,18 @@ static void evaluate_component(struct evaluation *evaluation)
 	const struct cw_leader_config *config = evaluation->all->config;
 	struct cw_snapshot *snap = NULL;
 	struct cw_job *job = find_job(evaluation);
+	bool is_all_dead = true;
 	int r;
 
 	if (cw_postmortem_is_over(&evaluation->entry->digests, evaluation->refs,
 				  evaluation->n_refs))
 		evaluate_dead_job(evaluation);
-
-	if (is_all_dead(
-		    evaluation)) /* dead since an earlier attempt; a job of these ranks ends now */
+	for (unsigned i = 0; i < evaluation->n_refs; i++)
+		is_all_dead = is_all_dead &&
+			      cw_liveness_is_dead(cw_job_digests_rank(&evaluation->entry->digests,
+								      &evaluation->refs[i])
+							  ->liveness);
+	if (is_all_dead) /* since an earlier attempt; a job of these ranks ends now */
 		return;
 	if (!job)
 		job = new_job(evaluation);

@@ -38,25 +38,6 @@ static bool is_of(const struct cw_job_window *w, uint32_t kind, const struct who
 	       w->comm_rank == whose->comm_rank && !strcmp(w->node, whose->node);
 }
 
-/*
- * Adds the reply's call stacks to those of the job. Their numbers stay valid as long as the job has
- * a window.
- */
-static int keep_stacks(struct cw_job *job, const struct cw_msg_window_reply *reply,
-		       uint32_t **ret_numbers)
-{
-	_cleanup_(freep) uint32_t *numbers = calloc(reply->n_stacks + 1, sizeof(*numbers));
-	int r = numbers ? 0 : -ENOMEM;
-
-	if (!job->windows)
-		cw_text_set_clear(&job->stacks);
-	for (uint32_t i = 0; i < reply->n_stacks && r == 0; i++)
-		r = cw_text_set_add(&job->stacks, reply->stacks[i], &numbers[i]);
-	if (r == 0)
-		*ret_numbers = steal_ptr(&numbers);
-	return r;
-}
-
 /* Adds one window. numbers: for each call stack of the reply, its number in the job. */
 static int add(struct cw_job *job, const char *node, const struct cw_msg_window *from,
 	       const uint32_t *numbers, uint32_t n_numbers, enum cw_window_kind kind,
@@ -99,10 +80,15 @@ static int add(struct cw_job *job, const char *node, const struct cw_msg_window 
 int cw_job_window_add(struct cw_job *job, const char *node, const struct cw_msg_window_reply *reply,
 		      enum cw_window_kind kind, int64_t now_ns)
 {
-	_cleanup_(freep) uint32_t *numbers = NULL;
+	/* per call stack of the reply: its number in the job, while the job has a window */
+	_cleanup_(freep) uint32_t *numbers = calloc(reply->n_stacks + 1, sizeof(*numbers));
 	struct cw_job_window *w, *tmp;
-	int r = keep_stacks(job, reply, &numbers);
+	int r = numbers ? 0 : -ENOMEM;
 
+	if (!job->windows)
+		cw_text_set_clear(&job->stacks);
+	for (uint32_t i = 0; i < reply->n_stacks && r == 0; i++)
+		r = cw_text_set_add(&job->stacks, reply->stacks[i], &numbers[i]);
 	for (uint32_t i = 0; i < reply->n_windows && r >= 0; i++) {
 		const struct cw_msg_window *from = &reply->windows[i];
 		const struct whose whose = { .node = node,

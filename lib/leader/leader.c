@@ -390,15 +390,6 @@ static struct cw_incident *find_incident(const struct cw_leader *l, uint32_t uid
 	return NULL;
 }
 
-static bool has_alerted(const struct cw_leader *l, const struct cw_msg_incident_announce *a)
-{
-	const struct cw_incident_due due = { .id = a->id, .job = a->label, .uid = a->uid };
-	const struct cw_incident *inc = find_incident(l, a->uid, a->label, a->id);
-
-	return (inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
-	       l->config.effects->was_sent_here(l->config.effects->user, &due);
-}
-
 /*
  * True if this node leads the job, and node `from`, which announced an incident, reports to this
  * node.
@@ -493,6 +484,8 @@ static void take_announcement(struct cw_leader *l, const char *from,
 					.uid = a->uid,
 					.label = a->label },
 	};
+	const struct cw_incident_due due = { .id = a->id, .job = a->label, .uid = a->uid };
+	const struct cw_incident *inc = find_incident(l, a->uid, a->label, a->id);
 	const char *reason = NULL;
 	struct cw_job_id job;
 	int r = cw_job_id_read(&a->job_key, a->uid, a->label, &job);
@@ -502,7 +495,8 @@ static void take_announcement(struct cw_leader *l, const char *from,
 		l->stats.unnamed++;
 		return;
 	}
-	if (has_alerted(l, a))
+	if ((inc && cw_incident_state(inc) == CW_INCIDENT_ALERTED) ||
+	    l->config.effects->was_sent_here(l->config.effects->user, &due))
 		reason = "the alert went out from here";
 	else if (leads_better(l, &job, from))
 		reason = "this node leads the job";

@@ -314,22 +314,6 @@ static void share_facts(const struct cw_postmortem_input *input, struct cw_postm
 
 /* ---- blame ---- */
 
-/* True if the rank ended itself after too long a wait, as a job's own watchdog does. */
-static bool was_ended_by_waiting(const struct cw_postmortem_wait *w,
-				 const struct cw_postmortem_death *death, int32_t rank)
-{
-	bool is_waited_for = false;
-
-	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		is_waited_for = is_waited_for || w->culprits[i] == rank;
-	if (death->end_by != CW_END_BY_UNKNOWN && death->end_by != CW_END_BY_NOBODY &&
-	    death->end_by != CW_END_BY_ITSELF)
-		return false;
-	if (death->liveness == CW_LIVE_KILLED && death->term_signal == SIGABRT)
-		return death->is_inside_call || !is_waited_for;
-	return death->liveness == CW_LIVE_EXITED && death->exit_code && death->is_inside_call;
-}
-
 /* True if some rank died inside the call that the remembered wait was for. */
 static bool lasted_until_the_end(const struct cw_postmortem_wait *w, const struct cw_snapshot *snap)
 {
@@ -391,6 +375,8 @@ static const struct cw_postmortem_wait *blamed(struct cw_postmortem *postmortem,
 					       const bool *is_first)
 {
 	const struct cw_postmortem_wait *w = &postmortem->memory.before;
+	bool is_waited_for = false, has_ended_itself, was_ended_by_waiting;
+	const struct cw_postmortem_death *death;
 	uint32_t i = 0;
 
 	if (!is_remembered(postmortem, input, deaths) || !w->since_ns ||
@@ -400,9 +386,19 @@ static const struct cw_postmortem_wait *blamed(struct cw_postmortem *postmortem,
 		return blamed_call(postmortem, input, is_first);
 	while (!is_first[i])
 		i++;
-	return was_ended_by_waiting(w, &deaths[i], input->snap->ranks[i].rank)
-		       ? w
-		       : blamed_call(postmortem, input, is_first);
+	death = &deaths[i];
+	for (uint32_t k = 0; k < w->n_culprits && k < CW_POSTMORTEM_MAX_CULPRITS; k++)
+		is_waited_for = is_waited_for || w->culprits[k] == input->snap->ranks[i].rank;
+	has_ended_itself = death->end_by == CW_END_BY_UNKNOWN ||
+			   death->end_by == CW_END_BY_NOBODY || death->end_by == CW_END_BY_ITSELF;
+	/* The rank ends itself after too long a wait, as a job's own watchdog does. */
+	if (death->liveness == CW_LIVE_KILLED && death->term_signal == SIGABRT)
+		was_ended_by_waiting = death->is_inside_call || !is_waited_for;
+	else
+		was_ended_by_waiting = death->liveness == CW_LIVE_EXITED && death->exit_code &&
+				       death->is_inside_call;
+	return has_ended_itself && was_ended_by_waiting ? w
+							: blamed_call(postmortem, input, is_first);
 }
 
 /* ---- output ---- */

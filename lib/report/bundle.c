@@ -96,18 +96,11 @@ static int write_some(const char *text, size_t len, void *user)
 	return w->error ? -1 : 0;
 }
 
-/* Writes a document. A string is the document's text and is written without quotes. */
-static int write_doc(const json_t *doc, struct writer *w)
-{
-	if (json_is_string(doc))
-		return write_some(json_string_value(doc), json_string_length(doc), w);
-	return json_dump_callback(doc, write_some, w, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
-}
-
 static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_err *err)
 {
 	_cleanup_(closep) int fd = -1;
 	struct writer w;
+	int r;
 
 	fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
@@ -115,7 +108,13 @@ static int write_file(int dirfd, const char *name, const json_t *doc, struct cw_
 	w.fd = fd;
 	w.error = 0;
 	w.len = 0;
-	if (write_doc(doc, &w) < 0 || w.error || flush_writer(&w) < 0) {
+	/* A string is the document's text, and we write it without quotes. */
+	if (json_is_string(doc))
+		r = write_some(json_string_value(doc), json_string_length(doc), &w);
+	else
+		r = json_dump_callback(doc, write_some, &w,
+				       JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+	if (r < 0 || w.error || flush_writer(&w) < 0) {
 		int error = w.error ? w.error : ENOMEM;
 
 		return cw_err_set(err, error, "cannot write %s: %s", name, strerror(error));
@@ -213,29 +212,6 @@ static bool keep_file(int dirfd, const char *name, const char *beside, const cha
 	return linkat(dirfd, from, dirfd, to, 0) == 0;
 }
 
-static void keep_remote_summaries(int dirfd, const char *name, const char *beside)
-{
-	char file[REMOTE_SUMMARIES_BYTES];
-	unsigned n = 0;
-
-	do
-		name_remote_summaries(++n, file);
-	while (n <= CW_BUNDLE_MAX_REMOTE_SUMMARIES && keep_file(dirfd, name, beside, file));
-}
-
-static void keep_older(int dirfd, const char *name, const char *beside,
-		       const struct cw_bundle *bundle)
-{
-	if (!bundle->postmortem)
-		(void)keep_file(dirfd, name, beside, POSTMORTEM_FILE);
-	if (!bundle->ops)
-		(void)keep_file(dirfd, name, beside, OPS_FILE);
-	if (!bundle->summaries)
-		(void)keep_file(dirfd, name, beside, SUMMARIES_FILE);
-	if (!bundle->remote_summaries)
-		keep_remote_summaries(dirfd, name, beside);
-}
-
 static int move_into_place(int dirfd, const char *beside, const char *name, struct cw_err *err)
 {
 	if (renameat2(dirfd, beside, dirfd, name, RENAME_EXCHANGE) == 0) {
@@ -255,7 +231,8 @@ static int move_into_place(int dirfd, const char *beside, const char *name, stru
 
 int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle, struct cw_err *err)
 {
-	char beside[NAME_MAX + 1];
+	char beside[NAME_MAX + 1], file[REMOTE_SUMMARIES_BYTES];
+	unsigned n = 0;
 	int r;
 
 	if (!*name || *name == '.' || strchr(name, '/'))
@@ -267,8 +244,18 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	if (mkdirat(dirfd, beside, 0750) < 0)
 		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
 	r = write_files(dirfd, beside, bundle, err);
-	if (r == 0)
-		keep_older(dirfd, name, beside, bundle);
+	/* Parts that this bundle lacks stay as they are in the older bundle. */
+	if (r == 0 && !bundle->postmortem)
+		(void)keep_file(dirfd, name, beside, POSTMORTEM_FILE);
+	if (r == 0 && !bundle->ops)
+		(void)keep_file(dirfd, name, beside, OPS_FILE);
+	if (r == 0 && !bundle->summaries)
+		(void)keep_file(dirfd, name, beside, SUMMARIES_FILE);
+	if (r == 0 && !bundle->remote_summaries) {
+		do
+			name_remote_summaries(++n, file);
+		while (n <= CW_BUNDLE_MAX_REMOTE_SUMMARIES && keep_file(dirfd, name, beside, file));
+	}
 	if (r == 0)
 		r = move_into_place(dirfd, beside, name, err);
 	if (r < 0)
@@ -384,23 +371,6 @@ static uint64_t size_of_remote_summaries(int dirfd, unsigned *ret_n)
 	return bytes;
 }
 
-/*
- * Reads file n of the other nodes' summaries. An unreadable or incomplete file does not spoil the
- * other parts of the bundle.
- */
-static json_t *read_page(int dirfd, unsigned n)
-{
-	char name[REMOTE_SUMMARIES_BYTES];
-	struct cw_err why;
-	json_t *doc = NULL;
-
-	name_remote_summaries(n, name);
-	if (read_file(dirfd, name, &doc, &why) == 0 && json_is_object(doc))
-		return doc;
-	json_decref(doc);
-	return json_pack("{s:s}", "node", name);
-}
-
 static int read_remote_summaries(int dirfd, size_t max_bytes, struct cw_bundle *ret,
 				 struct cw_err *err)
 {
@@ -413,9 +383,20 @@ static int read_remote_summaries(int dirfd, size_t max_bytes, struct cw_bundle *
 	}
 	if (n && !(ret->remote_summaries = json_array()))
 		return cw_err_set(err, ENOMEM, "out of memory");
-	for (unsigned i = 1; i <= n; i++)
-		if (json_array_append_new(ret->remote_summaries, read_page(dirfd, i)) < 0)
+	for (unsigned i = 1; i <= n; i++) {
+		char name[REMOTE_SUMMARIES_BYTES];
+		struct cw_err why;
+		json_t *doc = NULL;
+
+		name_remote_summaries(i, name);
+		/* An unreadable or incomplete file does not spoil the other parts of the bundle. */
+		if (read_file(dirfd, name, &doc, &why) < 0 || !json_is_object(doc)) {
+			json_decref(doc);
+			doc = json_pack("{s:s}", "node", name);
+		}
+		if (json_array_append_new(ret->remote_summaries, doc) < 0)
 			return cw_err_set(err, ENOMEM, "out of memory");
+	}
 	return 0;
 }
 
@@ -489,41 +470,7 @@ static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_b
 	return r == 0 ? check_types(ret, err) : r;
 }
 
-/*
- * True if the path now names another bundle. Files of this bundle may have disappeared while we
- * read it.
- */
-static bool is_replaced(int fd, const char *path)
-{
-	struct stat opened, now;
-
-	return fstat(fd, &opened) == 0 && stat(path, &now) == 0 &&
-	       (opened.st_dev != now.st_dev || opened.st_ino != now.st_ino);
-}
-
 #define BUNDLES_ARE "bundles are directories in /var/lib/collwatch/incidents, and copies of them"
-
-static int name_path(const char *path, int error, struct cw_err *err)
-{
-	if (error == ENOENT)
-		return cw_err_set(err, error, "%s: there is no such bundle; " BUNDLES_ARE, path);
-	if (error == ENOTDIR)
-		return cw_err_set(err, error, "%s is a file and no bundle; " BUNDLES_ARE, path);
-	return cw_err_set(err, error, "cannot open %s: %s", path, strerror(error));
-}
-
-/*
- * Sets err for a failed read of a bundle. r: the result of read_parts(). why: the error that
- * read_parts() set.
- */
-static int name_bundle(const char *path, int r, const struct cw_err *why, struct cw_err *err)
-{
-	if (r == -ENOENT)
-		return cw_err_set(err, -r,
-				  "%s is no bundle: it has no " INCIDENT_FILE "; " BUNDLES_ARE,
-				  path);
-	return cw_err_set(err, -r, "%s: %s", path, why->text);
-}
 
 int cw_bundle_read(const char *path, struct cw_bundle *ret, struct cw_err *err)
 {
@@ -541,19 +488,35 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 	for (unsigned i = 0; i < MAX_READS && r == -EAGAIN; i++) {
 		_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 		_cleanup_(closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct stat opened, now;
 
+		if (fd < 0 && errno == ENOENT)
+			return cw_err_set(err, ENOENT, "%s: there is no such bundle; " BUNDLES_ARE,
+					  path);
+		if (fd < 0 && errno == ENOTDIR)
+			return cw_err_set(err, ENOTDIR, "%s is a file and no bundle; " BUNDLES_ARE,
+					  path);
 		if (fd < 0)
-			return name_path(path, errno, err);
+			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 		r = read_parts(fd, limits, &bundle, &why);
-		if (is_replaced(fd, path)) {
+		/*
+		 * If the path now names another bundle, files of this bundle may have disappeared
+		 * while we read it.
+		 */
+		if (fstat(fd, &opened) == 0 && stat(path, &now) == 0 &&
+		    (opened.st_dev != now.st_dev || opened.st_ino != now.st_ino)) {
 			r = cw_err_set(err, EAGAIN,
 				       "%s is just being written, again and again: try once more",
 				       path);
 		} else if (r == 0) {
 			*ret = bundle;
 			bundle = (struct cw_bundle){ 0 };
+		} else if (r == -ENOENT) {
+			r = cw_err_set(err, ENOENT,
+				       "%s is no bundle: it has no " INCIDENT_FILE "; " BUNDLES_ARE,
+				       path);
 		} else {
-			r = name_bundle(path, r, &why, err);
+			r = cw_err_set(err, -r, "%s: %s", path, why.text);
 		}
 	}
 	return r;

@@ -72,17 +72,6 @@ static uint64_t key_of(const struct cw_snapshot *snap, const struct cw_snap_comm
 	return cw_hash_step(h, distance_of(snap, comm));
 }
 
-static void name_family(const struct cw_snap_comm *comm, struct comm_family *f)
-{
-	const char *name = comm->name ? comm->name : "";
-	size_t n = f->n_comms > 1 ? stem_of(name) : strlen(name);
-
-	if (*name)
-		(void)snprintf(f->name, sizeof(f->name), "%.*s", (int)(n < 64 ? n : 64), name);
-	else
-		(void)snprintf(f->name, sizeof(f->name), "communicator 0x%016" PRIx64, comm->id);
-}
-
 int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		       struct comm_families *ret)
 {
@@ -115,7 +104,18 @@ int comm_families_find(const struct cw_snapshot *snap, struct cw_arena *arena,
 		ret->families[e->family].n_comms++;
 	}
 	HASH_CLEAR(hh, table);
-	for (uint32_t f = 0; f < ret->n; f++)
-		name_family(&snap->comms[ret->families[f].first], &ret->families[f]);
+	for (uint32_t i = 0; i < ret->n; i++) {
+		struct comm_family *f = &ret->families[i];
+		const struct cw_snap_comm *comm = &snap->comms[f->first];
+		const char *name = comm->name ? comm->name : "";
+		size_t n = f->n_comms > 1 ? stem_of(name) : strlen(name);
+
+		if (*name)
+			(void)snprintf(f->name, sizeof(f->name), "%.*s", (int)(n < 64 ? n : 64),
+				       name);
+		else
+			(void)snprintf(f->name, sizeof(f->name), "communicator 0x%016" PRIx64,
+				       comm->id);
+	}
 	return r;
 }

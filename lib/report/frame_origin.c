@@ -107,22 +107,15 @@ static bool ends_in(struct part part, const char *ending)
 	return part.len > n && strncmp(part.text + part.len - n, ending, n) == 0;
 }
 
-/* Returns the part without ".py" or ".pyc". A module may be a single file such as "six.py". */
-static struct part stem_of(struct part part)
+static bool is_among(struct part part, const char *const *names, size_t n)
 {
+	/* A module may be a single file such as "six.py". */
 	if (ends_in(part, ".py"))
 		part.len -= 3;
 	else if (ends_in(part, ".pyc"))
 		part.len -= 4;
-	return part;
-}
-
-static bool is_among(struct part part, const char *const *names, size_t n)
-{
-	struct part stem = stem_of(part);
-
 	for (size_t i = 0; i < n; i++)
-		if (is(stem, names[i]))
+		if (is(part, names[i]))
 			return true;
 	return false;
 }
@@ -140,12 +133,6 @@ static bool is_versioned_python(struct part part)
 	while (at < part.len && part.text[at] >= '0' && part.text[at] <= '9')
 		at++;
 	return at == part.len || (at + 1 == part.len && part.text[at] == 't');
-}
-
-/* True for "python311.zip". */
-static bool is_zipped_python(struct part part)
-{
-	return part.len > 7 && strncmp(part.text, "python3", 7) == 0 && ends_in(part, ".zip");
 }
 
 static bool is_package_root(struct part part)
@@ -172,16 +159,6 @@ static bool is_own_hook(struct part part)
 {
 	return is(part, "collwatch") && next_part(&part) &&
 	       (is(part, "torch") || is(part, "__init__.py") || is(part, "__main__.py"));
-}
-
-static enum frame_origin installed(struct part package)
-{
-	if (is_own_hook(package) || is_among(package, runtime_packages, N_OF(runtime_packages)))
-		return FRAME_RUNTIME;
-	return is_among(package, distinctive_packages, N_OF(distinctive_packages)) ||
-			       is_among(package, installed_packages, N_OF(installed_packages))
-		       ? FRAME_LIBRARY
-		       : FRAME_OWN;
 }
 
 /* Classifies a part of a path with no package root before it. */
@@ -235,7 +212,8 @@ enum frame_origin frame_origin(const char *file)
 
 		if (is_package_root(part) && next_part(&next)) {
 			package = next;
-			is_stdlib = is_zipped_python(part);
+			is_stdlib = part.len > 7 && strncmp(part.text, "python3", 7) == 0 &&
+				    ends_in(part, ".zip"); /* "python311.zip" */
 		} else if (is_versioned_python(part) &&
 			   (is(before, "lib") || is(before, "lib64"))) {
 			is_stdlib = true;
@@ -246,7 +224,14 @@ enum frame_origin frame_origin(const char *file)
 			origin = found;
 		before = part;
 	} while (next_part(&part));
-	if (package.len && !is_stdlib)
-		return installed(package);
-	return is_stdlib ? FRAME_RUNTIME : origin;
+	if (is_stdlib)
+		return FRAME_RUNTIME;
+	if (!package.len)
+		return origin;
+	if (is_own_hook(package) || is_among(package, runtime_packages, N_OF(runtime_packages)))
+		return FRAME_RUNTIME;
+	return is_among(package, distinctive_packages, N_OF(distinctive_packages)) ||
+			       is_among(package, installed_packages, N_OF(installed_packages))
+		       ? FRAME_LIBRARY
+		       : FRAME_OWN;
 }

@@ -62,22 +62,16 @@ size_t frame_innermost_python(const json_t *frames)
 	return found;
 }
 
-/*
- * True for a frame of the C library. If a thread waits there, the caller says more than the frame.
- */
-static bool is_c_library(const json_t *frame)
-{
-	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
-
-	return starts_with(module, "libc.so") || starts_with(module, "libc-") ||
-	       starts_with(module, "libpthread") || starts_with(module, "ld-linux") ||
-	       starts_with(module, "[vdso]");
-}
-
 bool frame_is_folded_native(const json_t *frame)
 {
-	return !*cw_json_str(frame, "symbol", "") || is_c_library(frame) ||
-	       frame_is_startup(frame) || frame_is_interpreter(frame);
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
+	/* If a thread waits in the C library, the caller says more than the frame. */
+	bool is_c_library = starts_with(module, "libc.so") || starts_with(module, "libc-") ||
+			    starts_with(module, "libpthread") || starts_with(module, "ld-linux") ||
+			    starts_with(module, "[vdso]");
+
+	return !*cw_json_str(frame, "symbol", "") || is_c_library || frame_is_startup(frame) ||
+	       frame_is_interpreter(frame);
 }
 
 /* True for a frame in NCCL, in the driver or its runtime, or in our wrappers of them. */
@@ -91,16 +85,6 @@ static bool is_below_calls(const json_t *frame)
 		if (starts_with(module, modules[i]))
 			return true;
 	return false;
-}
-
-/*
- * True for an inner frame of a call into NCCL or the driver. We show only the outermost frame of
- * such a call, because the frames below it are not the program's.
- */
-static bool is_inside_call(const json_t *frames, size_t i)
-{
-	return is_below_calls(json_array_get(frames, i)) &&
-	       is_below_calls(json_array_get(frames, i + 1));
 }
 
 const json_t *cw_frame_python_thread(const json_t *evidence)
@@ -130,19 +114,6 @@ const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid)
 const json_t *frame_proc_main(const json_t *evidence)
 {
 	return frame_proc_thread(evidence, cw_json_int(evidence, "pid", 0));
-}
-
-/* Returns the native frames of the main thread. */
-static const json_t *native_frames(const json_t *evidence)
-{
-	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
-	const json_t *thread;
-	size_t i;
-
-	json_array_foreach (threads, i, thread)
-		if (cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
-			return json_object_get(thread, "frames");
-	return NULL;
 }
 
 /* ---- the one-line position ---- */
@@ -193,16 +164,13 @@ bool frame_is_library_native(const json_t *frame)
 
 static bool is_hidden_native(const json_t *frames, size_t i)
 {
-	return frame_is_folded_native(json_array_get(frames, i)) || is_inside_call(frames, i);
-}
-
-static size_t innermost_native(const json_t *frames)
-{
-	size_t i = 0;
-
-	while (i < json_array_size(frames) && is_hidden_native(frames, i))
-		i++;
-	return i;
+	/*
+	 * We show only the outermost frame of a call into NCCL or the driver, because the frames
+	 * below it are not the program's.
+	 */
+	return frame_is_folded_native(json_array_get(frames, i)) ||
+	       (is_below_calls(json_array_get(frames, i)) &&
+		is_below_calls(json_array_get(frames, i + 1)));
 }
 
 static const json_t *native_caller(const json_t *frames, size_t i)
@@ -251,6 +219,7 @@ static void describe(char *buf, size_t len, const json_t *frame, const json_t *c
 static char *position(const json_t *evidence, bool has_caller, char *buf, size_t len)
 {
 	const json_t *frames = json_object_get(cw_frame_python_thread(evidence), "frames");
+	const json_t *native = json_object_get(evidence, "native"), *thread;
 	size_t i = frame_innermost_python(frames);
 
 	buf[0] = '\0';
@@ -259,8 +228,12 @@ static char *position(const json_t *evidence, bool has_caller, char *buf, size_t
 			 has_caller ? python_caller(frames, i) : NULL, "function");
 		return buf;
 	}
-	frames = native_frames(evidence);
-	i = innermost_native(frames);
+	frames = NULL; /* of the main thread */
+	json_array_foreach (json_object_get(native, "threads"), i, thread)
+		if (!frames && cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
+			frames = json_object_get(thread, "frames");
+	for (i = 0; i < json_array_size(frames) && is_hidden_native(frames, i);)
+		i++;
 	if (i < json_array_size(frames))
 		describe(buf, len, json_array_get(frames, i),
 			 has_caller ? native_caller(frames, i) : NULL, "symbol");

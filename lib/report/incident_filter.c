@@ -37,13 +37,6 @@ void cw_incident_filter_read(const json_t *arguments, struct cw_incident_filter 
 	};
 }
 
-static bool is_job(const char *label, const char *wanted)
-{
-	const char *colon = strchr(label, ':');
-
-	return strcmp(label, wanted) == 0 || (colon && strcmp(colon + 1, wanted) == 0);
-}
-
 /*
  * True if the host is in the list, or if the list is incomplete or missing. To show one incident
  * too many does no harm, but a hidden incident would.
@@ -64,11 +57,13 @@ static bool is_on(const json_t *hosts, const char *node)
 bool cw_incident_filter_wants(const struct cw_incident_filter *f, const char *time,
 			      const char *class, const char *job, const json_t *hosts)
 {
+	const char *colon = f->job ? strchr(job, ':') : NULL;
+
 	if (f->since_wall_ns && cw_wall_parse(time) < f->since_wall_ns)
 		return false;
 	if (f->class && strcmp(class, f->class) != 0)
 		return false;
-	if (f->job && !is_job(job, f->job))
+	if (f->job && strcmp(job, f->job) != 0 && !(colon && strcmp(colon + 1, f->job) == 0))
 		return false;
 	return !f->node || is_on(hosts, f->node);
 }

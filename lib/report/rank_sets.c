@@ -169,20 +169,6 @@ static uint64_t mask_of_rank(const struct maker *m, uint32_t rank)
 	return mask;
 }
 
-static void add_wait(struct maker *m, struct rank_set *set, uint32_t gate)
-{
-	const struct gate *g = &m->out->graph.gates[gate];
-	const struct gate *longest;
-
-	if (!g->n_missing_all && !g->n_unseen)
-		set->is_full = true;
-	if (g->n_unseen > set->n_unseen)
-		set->n_unseen = g->n_unseen;
-	longest = set->gate == CW_SNAP_NONE ? NULL : &m->out->graph.gates[set->gate];
-	if (!longest || (g->since_ns && (!longest->since_ns || g->since_ns < longest->since_ns)))
-		set->gate = gate;
-}
-
 static void fill_waits(struct maker *m)
 {
 	const struct waitgraph *g = &m->out->graph;
@@ -191,8 +177,18 @@ static void fill_waits(struct maker *m)
 		struct rank_set *set = &m->out->sets[m->out->set_of[rank]];
 
 		set->waits_for |= mask_of_rank(m, rank);
-		for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++)
-			add_wait(m, set, g->waits[i]);
+		for (uint32_t i = g->wait_start[rank]; i < g->wait_start[rank + 1]; i++) {
+			const struct gate *gate = &g->gates[g->waits[i]], *longest;
+
+			if (!gate->n_missing_all && !gate->n_unseen)
+				set->is_full = true;
+			if (gate->n_unseen > set->n_unseen)
+				set->n_unseen = gate->n_unseen;
+			longest = set->gate == CW_SNAP_NONE ? NULL : &g->gates[set->gate];
+			if (!longest || (gate->since_ns && (!longest->since_ns ||
+							    gate->since_ns < longest->since_ns)))
+				set->gate = g->waits[i];
+		}
 	}
 }
 
@@ -271,21 +267,6 @@ static void sort_sets(struct maker *m)
 
 /* ---- the whole procedure ---- */
 
-/* Chooses the finest colours that give few enough sets. */
-static int color_ranks(struct maker *m)
-{
-	int colors = -1;
-
-	for (int detail = DETAIL_CALL; detail >= DETAIL_NONE; detail--) {
-		for (uint32_t i = 0; i < m->snap->n_ranks; i++)
-			m->color[i] = color_of_rank(m, i, (enum detail)detail);
-		colors = sort_by_color(m);
-		if (colors < 0 || (uint32_t)colors <= RANK_SETS_MAX)
-			break;
-	}
-	return colors;
-}
-
 static int refine(struct maker *m, uint64_t *before)
 {
 	int colors = (int)m->out->n_sets;
@@ -317,7 +298,7 @@ static int make(struct maker *m)
 {
 	struct cw_arena *arena = &m->out->arena;
 	uint64_t *before = cw_arena_new_array(arena, uint64_t, m->snap->n_ranks);
-	int r;
+	int r = 0;
 
 	m->color = cw_arena_new_array(arena, uint64_t, m->snap->n_ranks);
 	m->mask = cw_arena_new_array(arena, uint64_t, m->out->graph.n_gates);
@@ -325,9 +306,16 @@ static int make(struct maker *m)
 	m->out->set_of = cw_arena_new_array(arena, uint32_t, m->snap->n_ranks);
 	if (!before || !m->color || !m->mask || !m->by_color || !m->out->set_of)
 		return -ENOMEM;
-	r = color_ranks(m);
-	if (r < 0)
-		return r;
+	/* We choose the finest colours that give few enough sets. */
+	for (int detail = DETAIL_CALL; detail >= DETAIL_NONE; detail--) {
+		for (uint32_t i = 0; i < m->snap->n_ranks; i++)
+			m->color[i] = color_of_rank(m, i, (enum detail)detail);
+		r = sort_by_color(m);
+		if (r < 0)
+			return r;
+		if ((uint32_t)r <= RANK_SETS_MAX)
+			break;
+	}
 	fill_sets(m);
 	r = refine(m, before);
 	if (r < 0)

@@ -40,32 +40,16 @@ bool cw_shared_comms_may_be(const json_t *status)
 
 /* ---- which jobs share a communicator ---- */
 
-static bool is_same_job(const json_t *a, const json_t *b)
-{
-	return cw_json_int(a, "uid", -1) == cw_json_int(b, "uid", -1) &&
-	       strcmp(cw_json_str(a, "job", ""), cw_json_str(b, "job", "")) == 0;
-}
-
 static bool has_job(const json_t *jobs, const json_t *job)
 {
 	const json_t *entry;
 	size_t i;
 
 	json_array_foreach (jobs, i, entry)
-		if (is_same_job(entry, job))
+		if (cw_json_int(entry, "uid", -1) == cw_json_int(job, "uid", -1) &&
+		    strcmp(cw_json_str(entry, "job", ""), cw_json_str(job, "job", "")) == 0)
 			return true;
 	return false;
-}
-
-static bool is_subset(const json_t *jobs, const json_t *of)
-{
-	const json_t *entry;
-	size_t i;
-
-	json_array_foreach (jobs, i, entry)
-		if (!has_job(of, entry))
-			return false;
-	return true;
 }
 
 static bool lacks(const json_t *entry, enum cw_split_cause cause)
@@ -138,12 +122,17 @@ static json_t *describe(const char *comm, const json_t *entries)
  */
 static bool is_listed(const json_t *list, const json_t *entries)
 {
-	const json_t *shared;
-	size_t i;
+	const json_t *shared, *entry;
+	size_t i, k;
 
-	json_array_foreach (list, i, shared)
-		if (is_subset(entries, json_object_get(shared, "jobs")))
+	json_array_foreach (list, i, shared) {
+		bool has_all = true;
+
+		json_array_foreach (entries, k, entry)
+			has_all = has_all && has_job(json_object_get(shared, "jobs"), entry);
+		if (has_all)
 			return true;
+	}
 	return false;
 }
 
@@ -195,15 +184,6 @@ static void name_jobs(char *buf, size_t len, const json_t *jobs, bool with_uid)
 	}
 }
 
-static enum cw_split_cause cause_named(const char *name)
-{
-	unsigned cause = 0;
-
-	while (cause < CW_SPLIT__MAX && strcmp(causes[cause], name) != 0)
-		cause++;
-	return cause;
-}
-
 void cw_shared_comms_format(const json_t *shared, char *buf, size_t len)
 {
 	static const char *const advice[CW_SPLIT__MAX + 1] = {
@@ -220,10 +200,13 @@ void cw_shared_comms_format(const json_t *shared, char *buf, size_t len)
 	};
 	const json_t *jobs = json_object_get(shared, "jobs");
 	const char *missing = cw_json_str(shared, "missing", NULL);
-	enum cw_split_cause cause = cause_named(cw_json_str(shared, "cause", ""));
+	unsigned cause = 0;
 
 	if (!len)
 		return;
+	while (cause < CW_SPLIT__MAX &&
+	       strcmp(causes[cause], cw_json_str(shared, "cause", "")) != 0)
+		cause++;
 	buf[0] = '\0';
 	cw_text_append(buf, len, "jobs ");
 	name_jobs(buf, len, jobs, cause == CW_SPLIT_USERS);

@@ -15,35 +15,22 @@ static const char *const style_codes[] = {
 	[CW_TEXT_RED] = "\033[1;31m", [CW_TEXT_YELLOW] = "\033[33m", [CW_TEXT_GREEN] = "\033[32m",
 };
 
-/*
- * Finds the first printable unit of value. Returns its number of bytes, and the safe text for it in
- * *ret_print.
- */
-static size_t next_piece(const char *value, const char **ret_print)
-{
-	uint32_t c;
-	size_t n = cw_text_decode(value, &c);
-
-	*ret_print = NULL;
-	if (n == 0 || cw_text_is_treacherous(c))
-		*ret_print = n && (c == '\n' || c == '\t') ? " " : "?";
-	return n ? n : 1;
-}
-
 /* Prints len bytes of value safely. Returns the number of columns printed, one per code point. */
 static int put_safely(FILE *out, const char *value, size_t len)
 {
 	int columns = 0;
 
 	for (size_t i = 0; i < len; columns++) {
-		const char *print;
-		size_t used = next_piece(value + i, &print);
+		uint32_t c;
+		size_t used = cw_text_decode(value + i, &c);
 
-		if (print)
-			fputs(print, out);
+		if (used && (c == '\n' || c == '\t'))
+			fputc(' ', out);
+		else if (!used || cw_text_is_treacherous(c))
+			fputc('?', out);
 		else
 			(void)fwrite(value + i, 1, used, out); /* the stream remembers errors */
-		i += used;
+		i += used ? used : 1;
 	}
 	return columns;
 }
@@ -81,15 +68,6 @@ void cw_text_title(const struct cw_text *t, const char *title)
 	fputc('\n', t->out);
 }
 
-static int columns_of(const char *value, size_t len)
-{
-	int columns = 0;
-
-	for (size_t i = 0; i < len; i++)
-		columns += ((unsigned char)value[i] & 0xc0) != 0x80;
-	return columns;
-}
-
 void cw_text_put_argument(const struct cw_text *t, const char *path)
 {
 	_cleanup_(freep) char *argument = cw_text_argument(path);
@@ -106,12 +84,15 @@ void cw_text_wrap(const struct cw_text *t, int column, int indent, const char *v
 
 	for (const char *p = value; *p;) {
 		size_t len = strcspn(p, " \n\t");
+		int columns = 0;
 
 		if (len == 0) {
 			p++;
 			continue;
 		}
-		if (!at_start && column + 1 + columns_of(p, len) > t->width) {
+		for (size_t i = 0; i < len; i++)
+			columns += ((unsigned char)p[i] & 0xc0) != 0x80;
+		if (!at_start && column + 1 + columns > t->width) {
 			fprintf(t->out, "\n%*s", indent, "");
 			column = indent;
 			at_start = true;
