@@ -441,7 +441,8 @@ static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
 	put_waits(t, incident, incident->cycle, incident->n_cycle, "Cycle of waits");
 	if (put_witnesses(t, incident, bundle->evidence, arena) < 0)
 		return -ENOMEM;
-	cw_render_stack_tree(t, bundle->stacks, all_frames);
+	cw_render_stack_tree(t, bundle->stacks,
+			     all_frames ? CW_SHOW_ALL_FRAMES | CW_SHOW_ALL_THREADS : 0);
 	put_nccl_errors(t, incident);
 	put_torch_settings(t, bundle->evidence);
 	put_nonfinite_inputs(t, incident);
