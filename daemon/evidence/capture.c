@@ -34,6 +34,7 @@
 #include "daemon/evidence/python_part.h"
 #include "daemon/evidence/stack.h"
 #include "daemon/kernel/kernel_threads.h"
+#include "daemon/kernel/procfs.h"
 #include "daemon/node/node.h"
 #include "identity/quota.h"
 #include "leader/incident/evidence_brief.h"

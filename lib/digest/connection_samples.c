@@ -89,8 +89,11 @@ int cw_connection_samples_take(struct cw_connection_samples *s, const struct cw_
 	if (r < 0)
 		return r;
 	next = s->spare;
-	for (size_t i = 0; i < n; i++)
+	s->n_foreign = 0;
+	for (size_t i = 0; i < n; i++) {
 		next[i] = next_of(find(s, &s->rows[i], &at), &s->rows[i], s->taken_ns, now_ns);
+		s->n_foreign += s->rows[i].pid != 0;
+	}
 	s->spare = s->v;
 	s->v = next;
 	s->n = n;
@@ -101,7 +104,7 @@ int cw_connection_samples_take(struct cw_connection_samples *s, const struct cw_
 
 void cw_connection_samples_clear(struct cw_connection_samples *s)
 {
-	s->n = 0;
+	s->n = s->n_foreign = 0;
 	s->lost = 0;
 }
 

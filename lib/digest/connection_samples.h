@@ -24,7 +24,7 @@ struct cw_connection_sample {
 
 struct cw_connection_samples {
 	struct cw_connection_sample *v;
-	size_t n;
+	size_t n, n_foreign; /* n_foreign: those that belong to an op of another process */
 	/* Parts of ops that `v` lacks: no free slot, unreadable, or impossible. */
 	uint64_t lost;
 	int64_t taken_ns; /* time of the last reading */

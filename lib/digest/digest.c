@@ -7,6 +7,7 @@
 #include "digest/digest.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -43,9 +44,19 @@
  */
 #define CONNECTION_OPS 256u
 
+/* A connection that another process of the node than its op's recorded (PXN). */
+struct foreign {
+	const struct cw_digest_rank *reader;
+	const struct cw_connection_sample *sample;
+};
+
+/* Limit of such connections per digest, so that lists of foreign pids cost no time. */
+#define MAX_FOREIGN 4096u
+
 struct maker {
 	struct cw_arena *arena;
-	const struct cw_digest_source *source;
+	struct foreign *foreign; /* by pid of the op's process */
+	size_t n_foreign;
 	size_t bytes, max_bytes; /* estimated size so far, and its limit */
 };
 
@@ -144,63 +155,111 @@ static struct cw_msg_connection make_connection(const struct cw_digest_rank *rea
 	};
 }
 
-/*
- * True if the connection that `reader` recorded belongs to this communicator of p. With PXN another
- * process of the node than the op's moves the data.
- */
-static bool is_connection_of(const struct cw_record_connection *c,
-			     const struct cw_digest_rank *reader, const struct cw_digest_rank *p,
-			     const struct cw_record_comm *comm)
+static int compare_foreign(const void *a, const void *b)
 {
-	uint32_t own_pid = (uint32_t)(p->own_pid ? p->own_pid : p->pid);
+	uint32_t pid_a = ((const struct foreign *)a)->sample->now.pid;
+	uint32_t pid_b = ((const struct foreign *)b)->sample->now.pid;
 
-	return c->comm == (int)comm->index && (c->pid ? c->pid == own_pid : reader == p) &&
+	return (pid_a > pid_b) - (pid_a < pid_b);
+}
+
+/* Collects the connections that other processes recorded. Most jobs have none. */
+static int find_foreign(struct maker *m, const struct cw_digest_source *source)
+{
+	size_t max = 0;
+
+	for (uint32_t i = 0; i < source->n_ranks; i++)
+		max += source->ranks[i].sampler->connections.n_foreign;
+	if (!max)
+		return 0;
+	if (max > MAX_FOREIGN)
+		max = MAX_FOREIGN;
+	m->foreign = cw_arena_new_array(m->arena, struct foreign, max);
+	if (!m->foreign)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < source->n_ranks; i++) {
+		const struct cw_digest_rank *reader = &source->ranks[i];
+		const struct cw_connection_samples *samples = &reader->sampler->connections;
+
+		for (size_t k = 0; k < samples->n && m->n_foreign < max; k++)
+			if (samples->v[k].now.pid)
+				m->foreign[m->n_foreign++] =
+					(struct foreign){ reader, &samples->v[k] };
+	}
+	qsort(m->foreign, m->n_foreign, sizeof(*m->foreign), compare_foreign);
+	return 0;
+}
+
+/* Returns the index of the first foreign connection of the process with this pid. */
+static size_t first_foreign(const struct maker *m, uint32_t pid)
+{
+	size_t low = 0, high = m->n_foreign;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (m->foreign[middle].sample->now.pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_of_member(const struct cw_record_connection *c, const struct cw_record_comm *comm)
+{
+	return c->comm == (int)comm->index &&
 	       (comm->entry.comm_rank < 0 || c->rank == comm->entry.comm_rank);
 }
 
-/* Lists the connections of the communicator. *lost counts those that have no room. */
+static void add_connection(struct maker *m, struct cw_msg_member *out, uint32_t max,
+			   const struct cw_digest_rank *reader,
+			   const struct cw_connection_sample *sample,
+			   const struct cw_record_op *ops, size_t n_ops, uint64_t *lost)
+{
+	if (out->n_connections == max || !takes(m, CONNECTION_BYTES))
+		++*lost;
+	else
+		out->connections[out->n_connections++] =
+			make_connection(reader, sample, ops, n_ops);
+}
+
+/*
+ * Lists the connections of the communicator: those that p recorded, and those that others recorded
+ * for it. *lost counts those that have no room.
+ */
 static int add_connections(struct maker *m, struct cw_msg_member *out,
 			   const struct cw_digest_rank *p, const struct cw_record_comm *comm,
 			   uint64_t *lost)
 {
-	struct cw_record_op *ops = NULL;
-	size_t n_ops = 0, max = 0;
+	const struct cw_connection_samples *own = &p->sampler->connections;
+	uint32_t pid = (uint32_t)(p->own_pid ? p->own_pid : p->pid), max = 0;
+	size_t first = first_foreign(m, pid), end = first, n_ops = 0;
+	struct cw_record_op *ops;
 	uint64_t older;
 
-	for (uint32_t i = 0; i < m->source->n_ranks; i++) {
-		const struct cw_digest_rank *reader = &m->source->ranks[i];
-
-		for (size_t k = 0; k < reader->sampler->connections.n; k++)
-			max += is_connection_of(&reader->sampler->connections.v[k].now, reader, p,
-						comm);
-	}
+	for (size_t k = 0; k < own->n; k++)
+		max += !own->v[k].now.pid && is_of_member(&own->v[k].now, comm);
+	for (; end < m->n_foreign && m->foreign[end].sample->now.pid == pid; end++)
+		max += is_of_member(&m->foreign[end].sample->now, comm);
 	if (!max)
 		return 0;
+	if (max > CW_MSG_MAX_CONNECTIONS)
+		max = CW_MSG_MAX_CONNECTIONS;
 	ops = cw_arena_new_array(m->arena, struct cw_record_op, CONNECTION_OPS);
-	out->connections =
-		cw_arena_new_array(m->arena, struct cw_msg_connection,
-				   max < CW_MSG_MAX_CONNECTIONS ? max : CW_MSG_MAX_CONNECTIONS);
+	out->connections = cw_arena_new_array(m->arena, struct cw_msg_connection, max);
 	if (!ops || !out->connections)
 		return -ENOMEM;
 	/* Without the ops, the number of each connection's op stays unknown. */
 	if (cw_record_window(p->record, comm, ops, CONNECTION_OPS, &n_ops, &older) < 0)
 		n_ops = 0;
-	for (uint32_t i = 0; i < m->source->n_ranks; i++) {
-		const struct cw_digest_rank *reader = &m->source->ranks[i];
-
-		for (size_t k = 0; k < reader->sampler->connections.n; k++) {
-			const struct cw_connection_sample *c = &reader->sampler->connections.v[k];
-
-			if (!is_connection_of(&c->now, reader, p, comm))
-				continue;
-			if (out->n_connections == CW_MSG_MAX_CONNECTIONS ||
-			    !takes(m, CONNECTION_BYTES))
-				++*lost;
-			else
-				out->connections[out->n_connections++] =
-					make_connection(reader, c, ops, n_ops);
-		}
-	}
+	for (size_t k = 0; k < own->n; k++)
+		if (!own->v[k].now.pid && is_of_member(&own->v[k].now, comm))
+			add_connection(m, out, max, p, &own->v[k], ops, n_ops, lost);
+	for (size_t k = first; k < end; k++)
+		if (is_of_member(&m->foreign[k].sample->now, comm))
+			add_connection(m, out, max, m->foreign[k].reader, m->foreign[k].sample, ops,
+				       n_ops, lost);
 	return 0;
 }
 
@@ -510,7 +569,6 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 {
 	struct maker m = { .arena = &ret->arena,
-			   .source = source,
 			   .max_bytes = source->is_sent ? FRAME_BUDGET_BYTES : SIZE_MAX / 2 };
 	const char *policy = "";
 	int r;
@@ -530,7 +588,9 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 			.untracked = source->untracked,
 		},
 	};
-	r = make_ranks(&m, source, &ret->msg);
+	r = find_foreign(&m, source);
+	if (r == 0)
+		r = make_ranks(&m, source, &ret->msg);
 	if (r < 0)
 		cw_digest_fini(ret);
 	return r;
