@@ -26,6 +26,11 @@
 #include "model/facts.h"
 #include "record/record_layout.h"
 
+/*
+ * Times of two nodes differ by the way of their digests. Within this time the order of edges
+ * decides, so that successive verdicts name the same one.
+ */
+#define SAME_TIME_NS (INT64_C(1) * 1000000000)
 /* A step of a slow connection waits this many times as long as on the next slowest. */
 #define SLOW_FACTOR 10
 /* The same if we know only one step of one other connection, which may be quick by chance. */
@@ -165,7 +170,7 @@ static bool find_edge(struct judge *j)
 		    (best_state == CONNECTION_AT_NETWORK) != (state == CONNECTION_AT_NETWORK)) {
 			if (best_state == CONNECTION_AT_NETWORK)
 				continue;
-		} else if (best && moved_ns(e) >= moved_ns(best)) {
+		} else if (best && moved_ns(e) > moved_ns(best) - SAME_TIME_NS) {
 			continue;
 		}
 		best = e;
@@ -457,7 +462,7 @@ static void accuse(const struct judge *j, const struct connection_channel *ch, u
 	if (order == 0) {
 		a.has_others = best->has_others || a.group != best->group;
 		best->has_others = a.has_others;
-		order = a.moved_ns < best->moved_ns ? 1 : -1;
+		order = a.moved_ns <= best->moved_ns - SAME_TIME_NS ? 1 : -1;
 	}
 	if (order > 0)
 		*best = a;
