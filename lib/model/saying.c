@@ -108,6 +108,15 @@ static bool is_same_ranks(const struct cw_arg *a, const struct cw_arg *b)
 	       memcmp(a->ranks.labels, b->ranks.labels, a->ranks.n * sizeof(*a->ranks.labels)) == 0;
 }
 
+static bool is_same_hosts(const struct cw_arg *a, const struct cw_arg *b)
+{
+	bool is_same = a->hosts.n == b->hosts.n;
+
+	for (uint32_t i = 0; is_same && i < a->hosts.n; i++)
+		is_same = is_same_text(a->hosts.names[i], b->hosts.names[i]);
+	return is_same;
+}
+
 static bool is_same_arg(const struct cw_arg *a, const struct cw_arg *b)
 {
 	if (a->kind != b->kind)
@@ -137,6 +146,8 @@ static bool is_same_arg(const struct cw_arg *a, const struct cw_arg *b)
 		return a->count == b->count;
 	case CW_ARG_VERSION:
 		return a->version == b->version;
+	case CW_ARG_HOSTS:
+		return is_same_hosts(a, b);
 	case CW_ARG_HOST:
 	case CW_ARG_TEXT:
 		return is_same_text(a->text, b->text);

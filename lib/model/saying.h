@@ -30,6 +30,7 @@ enum cw_arg_kind {
 	CW_ARG_RANKS = 'R',
 	CW_ARG_PROCESS = 'P',
 	CW_ARG_HOST = 'H',
+	CW_ARG_HOSTS = 'S',
 	CW_ARG_COMM = 'C',
 	CW_ARG_CALL = 'O',
 	CW_ARG_OP = 'F',
@@ -63,6 +64,10 @@ struct cw_arg {
 			int32_t own_pid; /* as its pod sees it; 0 = unknown, or the same as pid */
 			const char *host, *pod, *pod_namespace;
 		} process;
+		struct {
+			const char *const *names; /* the order for people */
+			uint32_t n;
+		} hosts;
 		struct {
 			const char *name;
 			uint64_t id;

@@ -10,6 +10,7 @@
  *
  *   R  rank set, "ranks 0-2"                    P  process, "rank 3 (node-a, pid 812)"
  *   W  rank set or process                      H  host
+ *   S  several hosts, "node-[a-d]"
  *   C  communicator                             O  call, "all_reduce #42"
  *   F  call with all its arguments              E  NCCL's result and message
  *   D  duration                                 N  count, number of a call or of a message
@@ -175,6 +176,7 @@
 	X(receiver_first, "", ", the receiver's side first") \
 	X(check_gpu, "H", " Check the GPU on %1 and the work on its streams.") \
 	X(on_their_nodes, "", " on their nodes") \
+	X(on_hosts, "S", " on %1") \
 	X(on_node, "HR", " on %1 (%2)") \
 	X(comma_node, "HR", ", %1 (%2)") \
 	X(and_node, "HR", " and %1 (%2)") \

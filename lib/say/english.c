@@ -11,6 +11,7 @@
 #include "model/nccl_result.h"
 #include "model/rankset.h"
 #include "model/verdict_types.h"
+#include "say/hosts.h"
 
 /* We cut longer names in sentences. Documents have the complete names. */
 #define NAME_BYTES 64
@@ -186,7 +187,7 @@ static void put_clause(const struct cw_clause *clause, char *buf, size_t len);
 
 static void put_arg(const struct cw_arg *arg, char *buf, size_t len)
 {
-	char op[96];
+	char op[96], hosts[160];
 
 	switch (arg->kind) {
 	case CW_ARG_RANKS:
@@ -194,6 +195,10 @@ static void put_arg(const struct cw_arg *arg, char *buf, size_t len)
 		break;
 	case CW_ARG_PROCESS:
 		put_process(arg, buf, len);
+		break;
+	case CW_ARG_HOSTS:
+		cw_text_append(buf, len, "%s",
+			       cw_say_hosts(arg->hosts.names, arg->hosts.n, hosts, sizeof(hosts)));
 		break;
 	case CW_ARG_HOST:
 		cw_text_append(buf, len, "%.*s", NAME_BYTES, arg->text);

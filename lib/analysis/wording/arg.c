@@ -2,6 +2,8 @@
 #include "analysis/wording/arg.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * A daemon's text about a death or stop is shorter than this limit, but a peer may send a longer
@@ -75,6 +77,23 @@ struct cw_arg arg_host(const struct diagnosis *diag, uint32_t node)
 		.kind = CW_ARG_HOST,
 		.text = kept(diag, node < snap->n_nodes ? snap->nodes[node].name : NULL),
 	};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct cw_arg arg_hosts(const struct diagnosis *diag, const uint32_t *nodes, uint32_t n)
+{
+	const char **names = cw_arena_new_array(diag->arena, const char *, n);
+
+	for (uint32_t i = 0; names && i < n; i++)
+		names[i] = arg_host(diag, nodes[i]).text;
+	if (names)
+		qsort(names, n, sizeof(*names), compare_names);
+	return (struct cw_arg){ .kind = CW_ARG_HOSTS,
+				.hosts = { .names = names, .n = names ? n : 0 } };
 }
 
 struct cw_arg arg_comm(const struct diagnosis *diag, uint32_t comm)

@@ -33,6 +33,8 @@ struct cw_arg arg_process(const struct diagnosis *diag, uint32_t rank);
 /* Returns a process if n is 1, otherwise a rank set. */
 struct cw_arg arg_who(const struct diagnosis *diag, const uint32_t *ranks, uint32_t n);
 struct cw_arg arg_host(const struct diagnosis *diag, uint32_t node);
+/* Returns several nodes, in the order of their names. If out of memory, the list is empty. */
+struct cw_arg arg_hosts(const struct diagnosis *diag, const uint32_t *nodes, uint32_t n);
 struct cw_arg arg_comm(const struct diagnosis *diag, uint32_t comm);
 
 /*

@@ -11,8 +11,12 @@
 
 /* ---- the text of an alert: its first sentence names the culprit ---- */
 
-/* The summary lists at most this many nodes. If there are more, the summary gives their number. */
-#define NODES_LISTED 3u
+/*
+ * The summary names the ranks of at most NODES_WITH_RANKS nodes, and lists at most NODES_LISTED. A
+ * job with more nodes has them in its document.
+ */
+#define NODES_WITH_RANKS 3u
+#define NODES_LISTED 4096u
 
 struct words {
 	struct cw_arg who, victims, call, comm, since;
@@ -387,29 +391,34 @@ static void summarize_cycle(const struct diagnosis *diag)
 }
 
 /*
- * Says " on node-a (ranks 1,3) and node-b (ranks 5,7)". Says " on their nodes" for too many nodes.
+ * Says " on node-a (ranks 1,3) and node-b (ranks 5,7)". Says " on node-[a-d]" for more nodes, and "
+ * on their nodes" for recordings, whose nodes have no names.
  */
 static void say_nodes(const struct diagnosis *diag, const struct gate *gate)
 {
 	const struct cw_snapshot *snap = diag->s->snap;
 	struct cw_clause *said = &diag->v->said;
 	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, gate->n_waiters);
-	uint32_t nodes[NODES_LISTED + 1], n_nodes = 0;
+	uint32_t *nodes = cw_arena_new_array(&diag->s->arena, uint32_t, snap->n_nodes);
+	bool *is_listed = cw_arena_new_array(&diag->s->arena, bool, snap->n_nodes);
+	uint32_t n_nodes = 0;
 
-	if (!ranks)
+	if (!ranks || !nodes || !is_listed)
 		return;
-	for (uint32_t i = 0; i < gate->n_waiters && n_nodes <= NODES_LISTED; i++) {
-		uint32_t node = snap->ranks[gate->waiters[i]].node, k = 0;
+	for (uint32_t i = 0; i < gate->n_waiters; i++) {
+		uint32_t node = snap->ranks[gate->waiters[i]].node;
 
 		if (node >= snap->n_nodes)
 			return;
-		while (k < n_nodes && nodes[k] != node)
-			k++;
-		if (k == n_nodes)
+		if (!is_listed[node])
 			nodes[n_nodes++] = node;
+		is_listed[node] = true;
 	}
-	if (n_nodes > NODES_LISTED) {
-		cw_say(said, on_their_nodes);
+	if (n_nodes > NODES_WITH_RANKS) {
+		if (n_nodes <= NODES_LISTED && *arg_host(diag, nodes[0]).text)
+			cw_say(said, on_hosts, arg_hosts(diag, nodes, n_nodes));
+		else
+			cw_say(said, on_their_nodes);
 		return;
 	}
 	for (uint32_t k = 0; k < n_nodes; k++) {

@@ -768,11 +768,31 @@ static const char *new_name(struct anonymiser *a, struct cw_arena *arena, const 
 
 static void rename_clause(struct anonymiser *a, const struct cw_clause *clause);
 
+/*
+ * Renames the hosts in a new list, because the arguments may share the old one. Without memory
+ * there are no names.
+ */
+static void rename_hosts(struct anonymiser *a, struct cw_arena *arena, struct cw_arg *arg)
+{
+	const char **names = cw_arena_new_array(arena, const char *, arg->hosts.n);
+
+	if (!names)
+		a->bad = -1;
+	for (uint32_t i = 0; names && i < arg->hosts.n; i++)
+		names[i] = new_name(a, arena, "host", arg->hosts.names[i]);
+	arg->hosts.names = names;
+	if (!names)
+		arg->hosts.n = 0;
+}
+
 static void rename_arg(struct anonymiser *a, struct cw_arena *arena, struct cw_arg *arg)
 {
 	switch (arg->kind) {
 	case CW_ARG_HOST:
 		arg->text = new_name(a, arena, "host", arg->text);
+		break;
+	case CW_ARG_HOSTS:
+		rename_hosts(a, arena, arg);
 		break;
 	case CW_ARG_PROCESS:
 		arg->process.host = new_name(a, arena, "host", arg->process.host);

@@ -19,6 +19,7 @@
 #define MAX_DEPTH 8u
 #define MAX_RANKS 1048576u
 #define MAX_SAID 256u
+#define MAX_HOSTS 65536u
 /*
  * A set of ranks in pieces may have hundreds of KiB. A sentence shows its first 160 bytes, and
  * victims.ranks of the document has all of it.
@@ -69,6 +70,17 @@ static json_t *process_doc(const struct cw_arg *arg)
 				     { NULL },
 			     });
 	}
+	return cw_json_finish(doc, bad);
+}
+
+static json_t *hosts_doc(const struct cw_arg *arg)
+{
+	json_t *doc = json_object(), *names = json_array();
+	int bad = 0;
+
+	for (uint32_t i = 0; i < arg->hosts.n; i++)
+		bad |= json_array_append_new(names, cw_json_text(arg->hosts.names[i]));
+	bad |= json_object_set_new(doc, "hosts", names);
 	return cw_json_finish(doc, bad);
 }
 
@@ -130,6 +142,8 @@ static json_t *arg_doc(const struct cw_arg *arg)
 		return op_doc(&arg->op);
 	case CW_ARG_DURATION:
 		return duration_doc(arg);
+	case CW_ARG_HOSTS:
+		return hosts_doc(arg);
 	case CW_ARG_HOST:
 		return json_pack("{s:o}", "host", cw_json_text(arg->text));
 	case CW_ARG_COMM:
@@ -218,6 +232,29 @@ static const char *kept(struct cw_clause *clause, const json_t *doc, const char 
 
 	clause->is_incomplete = clause->is_incomplete || !copy;
 	return copy ? copy : "";
+}
+
+static int read_hosts(const json_t *doc, struct cw_clause *clause, struct cw_arg *arg)
+{
+	const json_t *list = json_object_get(doc, "hosts"), *name;
+	const char **names;
+	size_t i;
+
+	if (!json_is_array(list) || json_array_size(list) > MAX_HOSTS)
+		return -EINVAL;
+	names = cw_arena_new_array(clause->arena, const char *, json_array_size(list));
+	clause->is_incomplete = clause->is_incomplete || !names;
+	json_array_foreach (list, i, name) {
+		if (!json_is_string(name))
+			return -EINVAL;
+		if (names)
+			names[i] = cw_arena_strdup(clause->arena, json_string_value(name));
+		if (!names || !names[i])
+			return -ENOMEM;
+	}
+	arg->hosts.names = names;
+	arg->hosts.n = (uint32_t)json_array_size(list);
+	return 0;
 }
 
 static int32_t read_i32(const json_t *doc, const char *key, int32_t otherwise)
@@ -372,6 +409,8 @@ static int read_arg(const json_t *doc, char row, unsigned depth, struct cw_claus
 		arg->duration.is_less = json_is_true(json_object_get(doc, "is_less"));
 		arg->duration.ns = cw_json_int(doc, "ns", 0);
 		return 0;
+	case CW_ARG_HOSTS:
+		return read_hosts(doc, clause, arg);
 	case CW_ARG_HOST:
 		arg->text = kept(clause, doc, "host");
 		return 0;

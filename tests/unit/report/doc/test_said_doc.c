@@ -27,6 +27,7 @@ TestSuite(said_doc, .init = setup, .fini = teardown);
 static struct cw_arg sample(char row)
 {
 	static const int32_t labels[] = { 0, 1, 2, 7 };
+	static const char *const hosts[] = { "node-a", "node-b" };
 	static struct cw_arg seven = { .kind = CW_ARG_COUNT, .count = 7 };
 	static struct cw_said said = { .saying = CW_SAYING_count, .n_args = 1, .args = &seven };
 	static struct cw_clause nested = { .said = &said, .n = 1 };
@@ -44,6 +45,10 @@ static struct cw_arg sample(char row)
 		arg.process.host = "node-a";
 		arg.process.pod = "train-3";
 		arg.process.pod_namespace = "ml";
+		break;
+	case CW_ARG_HOSTS:
+		arg.hosts.names = hosts;
+		arg.hosts.n = 2;
 		break;
 	case CW_ARG_COMM:
 		arg.comm.name = "tp";
