@@ -106,12 +106,28 @@
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that made the same call") \
 	X(GROUP, call, op, "op", NULLABLE, NONE, "", "this call; null if they have not entered it")
 
+#define CW_INCIDENT_LINK_FACTS(X) \
+	X(RANK, NUMBER, sender, "sender", ALWAYS, NONE, "", "rank that sends") \
+	X(TEXT, ANY, sender_host, "sender_host", ALWAYS, NODE, "", "its node") \
+	X(RANK, NUMBER, receiver, "receiver", ALWAYS, NONE, "", "rank that receives") \
+	X(TEXT, ANY, receiver_host, "receiver_host", ALWAYS, NODE, "", "its node") \
+	X(U32, NUMBER, channel, "channel", ALWAYS, NONE, "", "NCCL's channel, from 0") \
+	X(TEXT, FULL, first, "first", OPTIONAL, WORDS, "", "end to look at first: `sender` or `receiver`; absent if not known") \
+	X(U32, NUMBER, steps, "steps", ALWAYS, NONE, "", "steps of the op on this connection") \
+	X(U32, NUMBER, handed, "handed", ALWAYS, NONE, "", "steps that the sender has handed to the network") \
+	X(U32, NUMBER, confirmed, "confirmed", ALWAYS, NONE, "", "steps that the network has confirmed to the sender") \
+	X(U32, NUMBER, received, "received", ALWAYS, NONE, "", "steps that the receiver has got") \
+	X(REAL, NUMBER, step_s, "step_s", OPTIONAL, NONE, "", "time of a step, of a slow connection") \
+	X(U64, NUMBER, bytes_per_s, "bytes_per_s", OPTIONAL, NONE, "", "its rate, if known")
+
 #define CW_INCIDENT_WHERE_FACTS(X) \
 	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator") \
 	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
 	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective there, from 1; 0 = none") \
 	X(SEQ, NUMBER, after_seq, "after_seq", OPTIONAL, NONE, "", "of a `mismatch` without `sides` (`unknown_call`): its unrecorded call lies after this number (0: unknown), not after `coll_seq`") \
-	X(LIST, side, sides, "sides", ALWAYS, NONE, "", "groups of ranks that differ in this call")
+	X(LIST, side, sides, "sides", ALWAYS, NONE, "", "groups of ranks that differ in this call") \
+	X(TEXTS, FULL, nodes, "nodes", OPTIONAL, NODE, "", "of `in_collective`: the nodes of the communicator's visible members") \
+	X(GROUP, link, link, "link", OPTIONAL, NONE, "", "the [network connection](design/verdict.md#connections) at fault")
 
 #define CW_INCIDENT_WAIT_FACTS(X) \
 	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank that waits") \
@@ -213,6 +229,7 @@
 	G(culprit, CW_INCIDENT_CULPRIT_FACTS, "An element of `culprits`") \
 	G(victims, CW_INCIDENT_VICTIMS_FACTS, "`victims`") \
 	G(side, CW_INCIDENT_SIDE_FACTS, "An element of `where.sides`") \
+	G(link, CW_INCIDENT_LINK_FACTS, "`where.link`") \
 	G(where, CW_INCIDENT_WHERE_FACTS, "`where`") \
 	G(wait, CW_INCIDENT_WAIT_FACTS, "An element of `chain` or `cycle`") \
 	G(call, CW_INCIDENT_CALL_FACTS, "An `op`") \

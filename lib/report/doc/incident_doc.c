@@ -184,6 +184,61 @@ static void add_culprits(struct builder *b, struct cw_incident_facts *to)
 			    &to->culprits[to->n_culprits++]);
 }
 
+static const char *host_of(const struct builder *b, uint32_t rank)
+{
+	uint32_t node = rank < b->snap->n_ranks ? b->snap->ranks[rank].node : CW_SNAP_NONE;
+
+	return node < b->snap->n_nodes && b->snap->nodes[node].name ? b->snap->nodes[node].name
+								    : "";
+}
+
+static struct cw_incident_link *link_of(struct builder *b)
+{
+	const struct cw_link *l = &b->v->link;
+	struct cw_incident_link *link = l->is_set ? make_one(b, struct cw_incident_link) : NULL;
+
+	if (!link)
+		return NULL;
+	*link = (struct cw_incident_link){
+		.sender = label_of(b->snap, l->sender),
+		.sender_host = host_of(b, l->sender),
+		.receiver = label_of(b->snap, l->receiver),
+		.receiver_host = host_of(b, l->receiver),
+		.channel = l->channel,
+		.first = l->side == CW_LINK_SIDE_SENDER     ? "sender"
+			 : l->side == CW_LINK_SIDE_RECEIVER ? "receiver"
+							    : NULL,
+		.steps = l->steps,
+		.handed = l->handed,
+		.confirmed = l->confirmed,
+		.received = l->received,
+		.step_s = (double)l->held_ns / 1e9,
+		.bytes_per_s = l->bytes_per_s,
+	};
+	return link;
+}
+
+/* Lists the nodes of the communicator's members. Recordings do not name their nodes. */
+static void add_nodes(struct builder *b, const struct cw_snap_comm *comm,
+		      struct cw_incident_where *where)
+{
+	const struct cw_snapshot *snap = b->snap;
+	bool *has_member = make_list(b, bool, snap->n_nodes);
+
+	where->nodes = make_list(b, const char *, snap->n_nodes);
+	if (!has_member || !where->nodes)
+		return;
+	for (uint32_t m = 0; m < comm->nranks; m++) {
+		uint32_t rank = comm->members[m].rank;
+
+		if (rank < snap->n_ranks && snap->ranks[rank].node < snap->n_nodes)
+			has_member[snap->ranks[rank].node] = true;
+	}
+	for (uint32_t i = 0; i < snap->n_nodes; i++)
+		if (has_member[i] && snap->nodes[i].name && *snap->nodes[i].name)
+			where->nodes[where->n_nodes++] = snap->nodes[i].name;
+}
+
 static struct cw_incident_where *where_of(struct builder *b)
 {
 	const struct cw_verdict *v = b->v;
@@ -211,6 +266,10 @@ static struct cw_incident_where *where_of(struct builder *b)
 			.op = v->sides[i].has_op ? call_of(b, &v->sides[i].op, i < STACKS_MAX)
 						 : NULL,
 		};
+	/* In all other classes the fault is where the culprits are. */
+	if (v->verdict_class == CW_CLASS_IN_COLLECTIVE)
+		add_nodes(b, comm, where);
+	where->link = link_of(b);
 	return where;
 }
 

@@ -141,6 +141,9 @@ TABLE(victims, CW_INCIDENT_VICTIMS_FACTS)
 #define STRUCT struct cw_incident_side
 TABLE(side, CW_INCIDENT_SIDE_FACTS)
 #undef STRUCT
+#define STRUCT struct cw_incident_link
+TABLE(link, CW_INCIDENT_LINK_FACTS)
+#undef STRUCT
 #define STRUCT struct cw_incident_where
 TABLE(where, CW_INCIDENT_WHERE_FACTS)
 #undef STRUCT

@@ -87,6 +87,46 @@ Test(incident_doc, says_where_and_who_stands_on_which_side)
 	json_decref(doc);
 }
 
+Test(incident_doc, names_the_nodes_and_the_connection_of_a_collective_without_end)
+{
+	struct cw_snapshot *snap = fixture_snapshot();
+	const char *sender_host, *receiver_host, *first, *node;
+	int sender, receiver, channel, confirmed;
+	struct cw_verdict v;
+	json_t *doc;
+
+	fixture_verdict(&v);
+	v.verdict_class = CW_CLASS_IN_COLLECTIVE;
+	v.detail = CW_DETAIL_CONNECTION;
+	v.link = (struct cw_link){ .is_set = true,
+				   .sender = 3,
+				   .receiver = 4,
+				   .channel = 1,
+				   .side = CW_LINK_SIDE_RECEIVER,
+				   .steps = 48,
+				   .confirmed = 8 };
+	doc = cw_incident_doc(snap, &v, &fixture_info);
+	cr_assert_eq(json_unpack(doc, "{s:{s:[s,s], s:{s:i, s:s, s:i, s:s, s:i, s:s, s:i}}}",
+				 "where", "nodes", &node, &receiver_host, "link", "sender", &sender,
+				 "sender_host", &sender_host, "receiver", &receiver,
+				 "receiver_host", &receiver_host, "channel", &channel, "first",
+				 &first, "confirmed", &confirmed),
+		     0);
+	cr_assert_str_eq(node, "node-a");
+	cr_assert_eq(sender, 3);
+	cr_assert_str_eq(sender_host, "node-a");
+	cr_assert_eq(receiver, 4);
+	cr_assert_str_eq(receiver_host, "node-b");
+	cr_assert_eq(channel, 1);
+	cr_assert_str_eq(first, "receiver");
+	cr_assert_eq(confirmed, 8);
+	cr_assert_null(
+		json_object_get(json_object_get(json_object_get(doc, "where"), "link"), "step_s"));
+	json_decref(doc);
+	free(v.victims);
+	cw_snapshot_free(snap);
+}
+
 Test(incident_doc, says_from_where_a_call_was_issued)
 {
 	struct cw_snapshot *snap = fixture_snapshot();
