@@ -99,6 +99,11 @@ struct row {
 #define IF_NOT_RESTART_TEXT "If it does not continue, restart the job from its last checkpoint"
 #define FABRIC_COMMAND                                                                             \
 	"journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e"
+#define LINK_COMMAND "ssh {host} 'ip -s link; rdma statistic show link'   # and on the other end"
+#define GPU_TEXT                                                                                   \
+	"The network is sound, and this GPU does not go on. Look for Xid errors, and for earlier " \
+	"work on its streams that does not end."
+#define XID_COMMAND "ssh {host} 'journalctl -k | grep -i xid; nvidia-smi'"
 #define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
 #define STACKS_TEXT                                                                                \
 	"If this report has no stacks of it, take them while it still hangs: they show "           \
@@ -324,7 +329,7 @@ static const struct row rows[] = {
 	{ "device", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "Earlier work on its device does not end. Look for Xid errors, and whether its GPU "
 	  "answers.",
-	  "ssh {host} 'journalctl -k | grep -i xid; nvidia-smi'" },
+	  XID_COMMAND },
 	{ "device-drain", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
 	  "If there is an Xid, or nvidia-smi hangs, it is the machine.", DRAIN_COMMAND },
 	{ "device-kernel", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
@@ -332,6 +337,21 @@ static const struct row rows[] = {
 	  "what was launched last.",
 	  "CUDA_LAUNCH_BLOCKING=1   # for one run: the call that hangs is the one to look at" },
 
+	{ "link", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_CONNECTION,
+	  "This connection moves no data: check port, cable and switch between its two machines, "
+	  "and the errors that both NICs count.",
+	  LINK_COMMAND },
+	{ "slow-link", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_SLOW_CONNECTION,
+	  "All others wait for this connection: check the rate of its port, and the errors and "
+	  "pauses that both NICs count.",
+	  LINK_COMMAND },
+	{ "gpu-keeps", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_GPU_NOT_CONSUMING, GPU_TEXT, XID_COMMAND },
+	{ "gpu-silent", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_GPU_NOT_PRODUCING, GPU_TEXT,
+	  XID_COMMAND },
+	{ "proxy", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_NOT_IN_PROXY,
+	  "Its call waits for NCCL's proxy. If its native stack is in ncclLocalOpAppend, the pool "
+	  "of proxy operations is exhausted (NVIDIA/nccl#2353).",
+	  NULL },
 	{ "fabric", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "All ranks entered the call, so it is the network, a GPU or NCCL, not the program. Check "
 	  "link errors and Xid on the machines of the communicator.",
