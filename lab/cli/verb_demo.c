@@ -330,9 +330,10 @@ static void say_verdict(const struct demo *demo, bool is_right)
 	if (!s->expected_class)
 		demo_say(demo, "%s: nothing was to be reported%s%s", is_right ? "right" : "WRONG",
 			 is_right && s->why ? ": " : "", is_right && s->why ? s->why : "");
-	else if (s->blame == DEMO_BLAME_NOBODY)
-		demo_say(demo, "%s: it had to be %s, and no rank to blame",
-			 is_right ? "right" : "WRONG", cw_class_name(s->expected_class));
+	else if (s->blame == DEMO_BLAME_LINK)
+		demo_say(demo, "%s: it had to be %s/%s, a connection of rank %d",
+			 is_right ? "right" : "WRONG", cw_class_name(s->expected_class),
+			 cw_detail_name(s->expected_detail), demo->opts.run.culprit);
 	else if (s->blame == DEMO_BLAME_NODE)
 		demo_say(demo, "%s: it had to be %s, all ranks of %s", is_right ? "right" : "WRONG",
 			 cw_class_name(s->expected_class),

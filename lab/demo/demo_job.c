@@ -134,7 +134,7 @@ static int local_rank(const struct demo *demo, int rank)
 	return local;
 }
 
-#define MAX_ENV 13
+#define MAX_ENV 16
 
 struct rank_strings {
 	char env[MAX_ENV][PATH_MAX + 32];
@@ -197,8 +197,12 @@ static void fill_environment(const struct demo *demo, const struct demo_rank *ra
 		add_variable(text, env, "COLLWATCH_CALL_STACKS=on");
 	if (demo->opts.scenario->event == DEMO_EVENT_LAUNCHER)
 		add_variable(text, env, "SIM_NCCL_REMOTE_ERRORS=1");
-	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL)
+	if (demo->opts.scenario->event == DEMO_EVENT_NETWORK_STALL) {
 		add_variable(text, env, "SIM_NCCL_PROXY=1");
+		/* The agent is also the plugin, and NCCL tells it of each network connection. */
+		add_variable(text, env, "SIM_NCCL_STEPS=1");
+		add_variable(text, env, "NCCL_PROFILER_PLUGIN=%s", paths->agent);
+	}
 	if (rank->rank != demo->opts.run.culprit)
 		return;
 	demo_event_break_file(demo, path);

@@ -66,8 +66,9 @@ static const struct demo_scenario scenarios[] = {
 	  "and all of its node are gone", HANG(NODE_UNREACHABLE, NONE, 4, 25), .min_nodes = 2,
 	  .event = DEMO_EVENT_NODE_LOSS, .blame = DEMO_BLAME_NODE, .program = DEMO_EITHER },
 	{ "network-stall", "the network between two ranks carries nothing any more", NULL,
-	  "cannot reach the next rank any more", HANG(IN_COLLECTIVE, NONE, 3, 30), .min_nodes = 2,
-	  .event = DEMO_EVENT_NETWORK_STALL, .blame = DEMO_BLAME_NOBODY, .program = DEMO_EITHER },
+	  "cannot reach the next rank any more", HANG(IN_COLLECTIVE, CONNECTION, 3, 30),
+	  .min_nodes = 2, .event = DEMO_EVENT_NETWORK_STALL, .blame = DEMO_BLAME_LINK,
+	  .program = DEMO_EITHER },
 	{ "gpu-dies", "a rank's GPU dies inside a collective that the others complete", "gpu-dies",
 	  "has a GPU that dies inside a collective", HANG(IN_COLLECTIVE, UNFINISHED, 2, 40),
 	  .program = DEMO_PYTHON },
@@ -155,8 +156,6 @@ void demo_scenario_list(FILE *out)
 static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c, int rank)
 {
 	switch (s->blame) {
-	case DEMO_BLAME_NOBODY:
-		return false;
 	case DEMO_BLAME_CYCLE:
 		/* Of four ranks, 0 and 2 form a data-parallel pair, and 1 and 3 another. */
 		return rank == c->culprit || c->ranks == 2 ||
@@ -178,6 +177,15 @@ static json_int_t rank_of(const json_t *culprit)
 					: cw_json_int(culprit, "rank", -1);
 }
 
+/* True if the culprits are the two ends of a connection, and the faulty rank is one of them. */
+static bool is_link(const json_t *culprits, const struct demo_case *c)
+{
+	json_int_t a = rank_of(json_array_get(culprits, 0));
+	json_int_t b = rank_of(json_array_get(culprits, 1));
+
+	return json_array_size(culprits) == 2 && a != b && (a == c->culprit || b == c->culprit);
+}
+
 /* True if the culprits are the guilty ranks, each once, and no other rank. */
 static bool culprits_are_right(const struct demo_scenario *s, const json_t *culprits,
 			       const struct demo_case *c)
@@ -186,6 +194,8 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 	json_t *each;
 	size_t i;
 
+	if (s->blame == DEMO_BLAME_LINK)
+		return is_link(culprits, c);
 	for (int rank = 0; rank < c->ranks; rank++) {
 		int times = 0;
 
@@ -196,18 +206,6 @@ static bool culprits_are_right(const struct demo_scenario *s, const json_t *culp
 		named += (size_t)times;
 	}
 	return named == json_array_size(culprits);
-}
-
-/*
- * True if the document names the ranks that have not left the call, although others have left it.
- * It must name them, but without certainty.
- */
-static bool names_the_unfinished(const struct demo_scenario *s, const json_t *doc)
-{
-	return s->blame == DEMO_BLAME_NOBODY &&
-	       !strcmp(cw_json_str(doc, "detail", ""), cw_detail_name(CW_DETAIL_UNFINISHED)) &&
-	       strcmp(cw_json_str(doc, "confidence", ""),
-		      cw_confidence_name(CW_CONFIDENCE_CERTAIN)) != 0;
 }
 
 bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
@@ -221,6 +219,5 @@ bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 	return cw_class_from_name(cw_json_str(doc, "class", "")) == (int)s->expected_class &&
 	       (!s->expected_detail ||
 		cw_detail_from_name(cw_json_str(doc, "detail", "")) == (int)s->expected_detail) &&
-	       (names_the_unfinished(s, doc) ||
-		culprits_are_right(s, json_object_get(doc, "culprits"), c));
+	       culprits_are_right(s, json_object_get(doc, "culprits"), c);
 }

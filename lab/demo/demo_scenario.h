@@ -18,7 +18,7 @@ enum demo_program {
 
 enum demo_blame {
 	DEMO_BLAME_CULPRIT, /* only the faulty rank */
-	DEMO_BLAME_NOBODY,  /* no rank, because the facts do not show who it is */
+	DEMO_BLAME_LINK,    /* the faulty rank, and the rank at the other end of its connection */
 	DEMO_BLAME_CYCLE,   /* if the communicator has two ranks: both; otherwise the faulty rank */
 	DEMO_BLAME_NODE,    /* all ranks of the culprit's node */
 };

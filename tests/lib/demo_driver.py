@@ -25,7 +25,7 @@ class Expected:
     alert_within_s: float | None = None
     is_in_pairs: bool = False  # an even number of ranks
     needs_cgroup: bool = False  # of version 1 with the memory controller, and root
-    is_nobody: bool = False  # none is named
+    is_link: bool = False  # the culprit, and the rank at the other end of its connection
     is_cycle: bool = False  # of two ranks, both are named
     is_node: bool = False  # all ranks of the culprit's node are named
     needs_freezing: bool = False  # of a file system
@@ -53,7 +53,7 @@ EXPECTED = {
     "stuck-init": Expected("init_stuck", None, 3, 1, 45),
     "busy-device": Expected("device_stalled", None, 2, 1, 25),
     "dead-node": Expected("node_unreachable", None, 4, 2, 25, is_node=True),
-    "network-stall": Expected("in_collective", None, 3, 2, 30, is_nobody=True),
+    "network-stall": Expected("in_collective", "connection", 3, 2, 30, is_link=True),
     "gpu-dies": Expected("in_collective", "unfinished", 2, 1, 25),
     "cascade": Expected("process_dead", "exited", 2, 1, 12, is_postmortem=True),
     "watchdog-abort": Expected("never_entered", "outside_nccl", 2, 1, 30, is_postmortem=True),
@@ -124,8 +124,6 @@ class Draw:
 
     def blamed(self):
         """The ranks that are to be named."""
-        if EXPECTED[self.scenario].is_nobody:
-            return []
         if EXPECTED[self.scenario].is_node:
             return [r for r in range(self.ranks) if self.node(r) == self.node(self.culprit)]
         if EXPECTED[self.scenario].is_cycle and self.ranks == 2:
@@ -178,13 +176,12 @@ class Result:
         return (self.status == EXIT_HANG and is_postmortem == expected.is_postmortem
                 and self.document.get("class") == expected.verdict
                 and expected.detail in (None, self.document.get("detail"))
-                and (sorted(self.culprits) == self.draw.blamed() or self.names_the_unfinished()))
+                and (self.names_the_link() if expected.is_link else
+                     sorted(self.culprits) == self.draw.blamed()))
 
-    def names_the_unfinished(self):
-        """The ranks that did not get out, where others did; never with certainty."""
-        return (EXPECTED[self.draw.scenario].is_nobody
-                and self.document.get("detail") == "unfinished"
-                and self.document.get("confidence") != "certain")
+    def names_the_link(self):
+        """The two ends of a connection, and the culprit is one of them."""
+        return len(set(self.culprits)) == len(self.culprits) == 2 and self.draw.culprit in self.culprits
 
     @property
     def delay_s(self):
