@@ -10,92 +10,73 @@
 
 #include "import/pickle/pickle_machine.h"
 
-static int read_number(struct machine *m, unsigned bytes, uint64_t *ret)
+/* Returns a number of so many bytes, the least significant byte first; 0 after an error. */
+static uint64_t read_number(struct machine *m, unsigned bytes)
 {
 	uint64_t v = 0;
 
-	if (m->size - m->at < bytes)
-		return pickle_fail(m, ENODATA, "cut short");
+	if (m->size - m->at < bytes) {
+		pickle_fail(m, ENODATA, "cut short");
+		return 0;
+	}
 	for (unsigned i = bytes; i-- > 0;)
 		v = v << 8 | m->data[m->at + i];
 	m->at += bytes;
-	*ret = v;
-	return 0;
+	return v;
 }
 
-static int read_text(struct machine *m, unsigned length_bytes, struct argument_value *ret)
+static void read_argument(struct machine *m, enum argument argument, struct argument_value *ret)
 {
-	uint64_t len = 0;
-	int r = read_number(m, length_bytes, &len);
+	static const uint8_t bytes[] = {
+		[ARG_NONE] = 0,   [ARG_1] = 1,      [ARG_2] = 2,      [ARG_4] = 4,      [ARG_8] = 8,
+		[ARG_DOUBLE] = 8, [ARG_TEXT_1] = 1, [ARG_TEXT_4] = 4, [ARG_TEXT_8] = 8,
+	};
 
-	if (r < 0)
-		return r;
-	if (len > m->size - m->at)
-		return pickle_fail(m, ENODATA, "cut short");
-	ret->text = (const char *)m->data + m->at;
-	ret->len = (size_t)len;
-	m->at += ret->len;
-	return 0;
-}
-
-static int read_argument(struct machine *m, enum argument argument, struct argument_value *ret)
-{
-	int r;
-
-	switch (argument) {
-	case ARG_NONE:
-		return 0;
-	case ARG_1:
-		return read_number(m, 1, &ret->number);
-	case ARG_2:
-		return read_number(m, 2, &ret->number);
-	case ARG_4:
-		return read_number(m, 4, &ret->number);
-	case ARG_8:
-		return read_number(m, 8, &ret->number);
-	case ARG_DOUBLE:
-		r = read_number(m, 8, &ret->number);
+	ret->number = read_number(m, bytes[argument]);
+	if (argument == ARG_DOUBLE)
 		ret->number = __builtin_bswap64(ret->number);
-		return r;
-	case ARG_TEXT_1:
-		return read_text(m, 1, ret);
-	case ARG_TEXT_4:
-		return read_text(m, 4, ret);
-	case ARG_TEXT_8:
-		return read_text(m, 8, ret);
+	if (argument < ARG_TEXT_1)
+		return;
+	if (ret->number > m->size - m->at) {
+		pickle_fail(m, ENODATA, "cut short");
+		return;
 	}
-	return -EBADMSG;
+	ret->text = (const char *)m->data + m->at;
+	ret->len = (size_t)ret->number;
+	m->at += ret->len;
 }
 
-static int step(struct machine *m)
+static void step(struct machine *m)
 {
 	struct argument_value arg = { 0 };
 	const struct opcode *op;
-	int r;
 
 	m->op_at = m->at;
 	m->op_name = "end";
-	if (m->at == m->size)
-		return pickle_fail(m, ENODATA, "cut short");
+	if (m->at == m->size) {
+		pickle_fail(m, ENODATA, "cut short");
+		return;
+	}
 	op = &pickle_opcodes[m->data[m->at++]];
-	if (!op->run)
-		return cw_err_set(m->err, EBADMSG, "offset %zu: no opcode 0x%02x", m->op_at,
+	if (!op->run) {
+		m->r = cw_err_set(m->err, EBADMSG, "offset %zu: no opcode 0x%02x", m->op_at,
 				  m->data[m->op_at]);
+		return;
+	}
 	m->op_name = op->name;
-	r = read_argument(m, op->argument, &arg);
-	return r < 0 ? r : op->run(m, &arg);
+	read_argument(m, op->argument, &arg);
+	if (m->r == 0)
+		op->run(m, &arg);
 }
 
 int cw_pickle_read(const void *data, size_t size, struct cw_arena *arena,
 		   const struct cw_value **ret, struct cw_err *err)
 {
 	struct machine m = { .data = data, .size = size, .arena = arena, .err = err };
-	int r = 0;
 
-	while (r == 0 && !m.is_done)
-		r = step(&m);
-	if (r < 0)
-		return r;
-	*ret = m.stack[m.n_stack - 1];
-	return 0;
+	while (m.r == 0 && !m.is_done)
+		step(&m);
+	if (m.r == 0)
+		*ret = m.stack[m.n_stack - 1];
+	return m.r;
 }

@@ -39,6 +39,7 @@ struct machine {
 	size_t marks[CW_PICKLE_MAX_MARKS];
 	unsigned n_marks;
 	bool is_done;
+	int r; /* the first error, which ends the run; 0 = none */
 };
 
 struct argument_value {
@@ -50,28 +51,29 @@ struct argument_value {
 struct opcode {
 	const char *name;
 	uint8_t argument; /* enum argument */
-	int (*run)(struct machine *m, const struct argument_value *arg);
+	void (*run)(struct machine *m, const struct argument_value *arg);
 };
 
 /* The instructions, indexed by opcode. `run` is NULL for an unknown opcode. */
 extern const struct opcode pickle_opcodes[256];
 
-/* Describes the error of the current instruction in m->err. Returns -errno_value. */
-int pickle_fail(const struct machine *m, int errno_value, const char *what);
+/* Ends the run with an error of the current instruction. */
+void pickle_fail(struct machine *m, int errno_value, const char *what);
 
 /*
- * The functions below are in pickle_stack.c. They return 0, or -errno with m->err filled, unless
- * stated otherwise.
+ * The functions below are in pickle_stack.c. After an error they may do nothing, but what they
+ * return is valid.
  */
 
 /* Makes room for at least `wanted` pointers. New pointers are NULL. */
-int pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
-int pickle_push(struct machine *m, struct cw_value *v);
-/* Pushes a new value of this type. ret may be NULL. */
-int pickle_push_new(struct machine *m, enum cw_value_type type, struct cw_value **ret);
+void pickle_grow(struct machine *m, struct cw_value ***array, size_t *room, size_t wanted);
+void pickle_push(struct machine *m, struct cw_value *v);
+/* Makes a new value of this type. pickle_push_new() also pushes it. Never NULL. */
+struct cw_value *pickle_new(struct machine *m, enum cw_value_type type);
+struct cw_value *pickle_push_new(struct machine *m, enum cw_value_type type);
 /* Returns the number of values above the newest mark. */
 size_t pickle_height(const struct machine *m);
-/* Returns 0, or -EBADMSG if fewer than n values lie above the newest mark. */
-int pickle_need(const struct machine *m, size_t n);
+/* Fails and returns false if fewer than n values lie above the newest mark. */
+bool pickle_need(struct machine *m, size_t n);
 /* Moves the values at stack index `from` and above into `to`. */
-int pickle_take_above(struct machine *m, size_t from, struct cw_value *to);
+void pickle_take_above(struct machine *m, size_t from, struct cw_value *to);

@@ -14,350 +14,296 @@
 
 /* ---- scalars ---- */
 
-static int run_nothing(struct machine *m, const struct argument_value *arg)
+static void run_nothing(struct machine *m, const struct argument_value *arg)
 {
-	return 0;
 }
 
-static int run_proto(struct machine *m, const struct argument_value *arg)
+static void run_proto(struct machine *m, const struct argument_value *arg)
 {
-	return arg->number > 5 ? pickle_fail(m, EBADMSG, "a protocol later than 5") : 0;
+	if (arg->number > 5)
+		pickle_fail(m, EBADMSG, "a protocol later than 5");
 }
 
-static int run_frame(struct machine *m, const struct argument_value *arg)
+static void run_frame(struct machine *m, const struct argument_value *arg)
 {
-	return arg->number > m->size - m->at ? pickle_fail(m, ENODATA, "the frame is cut short")
-					     : 0;
+	if (arg->number > m->size - m->at)
+		pickle_fail(m, ENODATA, "the frame is cut short");
 }
 
-static int run_none(struct machine *m, const struct argument_value *arg)
+static void run_none(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_push_new(m, CW_VALUE_NONE, NULL);
+	(void)pickle_push_new(m, CW_VALUE_NONE);
 }
 
-static int push_integer(struct machine *m, enum cw_value_type type, int64_t integer)
+static void run_true(struct machine *m, const struct argument_value *arg)
 {
-	struct cw_value *v;
-	int r = pickle_push_new(m, type, &v);
-
-	if (r == 0)
-		v->integer = integer;
-	return r;
+	pickle_push_new(m, CW_VALUE_BOOL)->integer = 1;
 }
 
-static int run_true(struct machine *m, const struct argument_value *arg)
+static void run_false(struct machine *m, const struct argument_value *arg)
 {
-	return push_integer(m, CW_VALUE_BOOL, 1);
+	pickle_push_new(m, CW_VALUE_BOOL)->integer = 0;
 }
 
-static int run_false(struct machine *m, const struct argument_value *arg)
+static void run_unsigned(struct machine *m, const struct argument_value *arg)
 {
-	return push_integer(m, CW_VALUE_BOOL, 0);
+	pickle_push_new(m, CW_VALUE_INT)->integer = (int64_t)arg->number;
 }
 
-static int run_unsigned(struct machine *m, const struct argument_value *arg)
+static void run_signed_4(struct machine *m, const struct argument_value *arg)
 {
-	return push_integer(m, CW_VALUE_INT, (int64_t)arg->number);
+	pickle_push_new(m, CW_VALUE_INT)->integer = (int32_t)(uint32_t)arg->number;
 }
 
-static int run_signed_4(struct machine *m, const struct argument_value *arg)
+static void run_double(struct machine *m, const struct argument_value *arg)
 {
-	return push_integer(m, CW_VALUE_INT, (int32_t)(uint32_t)arg->number);
-}
+	struct cw_value *v = pickle_push_new(m, CW_VALUE_FLOAT);
 
-static int run_double(struct machine *m, const struct argument_value *arg)
-{
-	struct cw_value *v;
-	int r = pickle_push_new(m, CW_VALUE_FLOAT, &v);
-
-	if (r == 0)
-		memcpy(&v->real, &arg->number, sizeof(v->real));
-	return r;
+	memcpy(&v->real, &arg->number, sizeof(v->real));
 }
 
 /*
  * Pushes a number in two's complement, little-endian, of any length. Beyond 64 bits we keep only
  * the magnitude.
  */
-static int run_long(struct machine *m, const struct argument_value *arg)
+static void run_long(struct machine *m, const struct argument_value *arg)
 {
 	const uint8_t *bytes = (const uint8_t *)arg->text;
 	bool negative = arg->len && (bytes[arg->len - 1] & 0x80);
 	uint64_t v = negative ? UINT64_MAX : 0;
-	struct cw_value *value;
 	double real = 0;
-	int r;
 
 	if (arg->len <= 8) {
 		for (size_t i = arg->len; i-- > 0;)
 			v = v << 8 | bytes[i];
-		return push_integer(m, CW_VALUE_INT, (int64_t)v);
+		pickle_push_new(m, CW_VALUE_INT)->integer = (int64_t)v;
+		return;
 	}
-	if (arg->len > 64)
-		return pickle_fail(m, E2BIG, "an integer of more than 512 bits");
+	if (arg->len > 64) {
+		pickle_fail(m, E2BIG, "an integer of more than 512 bits");
+		return;
+	}
 	for (size_t i = arg->len; i-- > 0;)
 		real = real * 256 + (negative ? (uint8_t)~bytes[i] : bytes[i]);
-	r = pickle_push_new(m, CW_VALUE_FLOAT, &value);
-	if (r == 0)
-		value->real = negative ? -real - 1 : real;
-	return r;
+	pickle_push_new(m, CW_VALUE_FLOAT)->real = negative ? -real - 1 : real;
 }
 
-static int push_text(struct machine *m, enum cw_value_type type, const struct argument_value *arg)
+static void push_text(struct machine *m, enum cw_value_type type, const struct argument_value *arg)
 {
-	struct cw_value *v;
-	int r;
+	struct cw_value *v = pickle_push_new(m, type);
 
 	if (arg->len > UINT32_MAX)
-		return pickle_fail(m, E2BIG, "more than 4 GiB of text");
-	r = pickle_push_new(m, type, &v);
-	if (r < 0)
-		return r;
+		pickle_fail(m, E2BIG, "more than 4 GiB of text");
 	v->text = arg->text;
 	v->len = (uint32_t)arg->len;
-	return 0;
 }
 
-static int run_text(struct machine *m, const struct argument_value *arg)
+static void run_text(struct machine *m, const struct argument_value *arg)
 {
-	return push_text(m, CW_VALUE_STR, arg);
+	push_text(m, CW_VALUE_STR, arg);
 }
 
-static int run_bytes(struct machine *m, const struct argument_value *arg)
+static void run_bytes(struct machine *m, const struct argument_value *arg)
 {
-	return push_text(m, CW_VALUE_BYTES, arg);
+	push_text(m, CW_VALUE_BYTES, arg);
 }
 
 /* ---- stack ---- */
 
-static int run_mark(struct machine *m, const struct argument_value *arg)
+static void run_mark(struct machine *m, const struct argument_value *arg)
 {
 	if (m->n_marks == CW_PICKLE_MAX_MARKS)
-		return pickle_fail(m, E2BIG, "nested too deeply");
-	m->marks[m->n_marks++] = m->n_stack;
-	return 0;
+		pickle_fail(m, E2BIG, "nested too deeply");
+	else
+		m->marks[m->n_marks++] = m->n_stack;
 }
 
-static int pop_mark(struct machine *m, size_t *ret)
-{
-	if (!m->n_marks)
-		return pickle_fail(m, EBADMSG, "there is no mark");
-	*ret = m->marks[--m->n_marks];
-	return 0;
-}
-
-static int run_pop(struct machine *m, const struct argument_value *arg)
-{
-	if (m->n_marks && pickle_height(m) == 0) {
-		m->n_marks--;
-		return 0;
-	}
-	if (pickle_need(m, 1) < 0)
-		return -EBADMSG;
-	m->n_stack--;
-	return 0;
-}
-
-static int run_pop_mark(struct machine *m, const struct argument_value *arg)
-{
-	size_t from = 0;
-	int r = pop_mark(m, &from);
-
-	if (r == 0)
-		m->n_stack = from;
-	return r;
-}
-
-static int run_dup(struct machine *m, const struct argument_value *arg)
-{
-	int r = pickle_need(m, 1);
-
-	return r < 0 ? r : pickle_push(m, m->stack[m->n_stack - 1]);
-}
-
-static int run_stop(struct machine *m, const struct argument_value *arg)
+/* Removes the newest mark. Returns the number of values below it; 0 after an error. */
+static size_t pop_mark(struct machine *m)
 {
 	if (m->n_marks)
-		return pickle_fail(m, EBADMSG, "a container is still open");
-	m->is_done = true;
-	return pickle_need(m, 1);
+		return m->marks[--m->n_marks];
+	pickle_fail(m, EBADMSG, "there is no mark");
+	return 0;
+}
+
+static void run_pop(struct machine *m, const struct argument_value *arg)
+{
+	if (m->n_marks && pickle_height(m) == 0)
+		m->n_marks--;
+	else if (pickle_need(m, 1))
+		m->n_stack--;
+}
+
+static void run_pop_mark(struct machine *m, const struct argument_value *arg)
+{
+	m->n_stack = pop_mark(m);
+}
+
+static void run_dup(struct machine *m, const struct argument_value *arg)
+{
+	if (pickle_need(m, 1))
+		pickle_push(m, m->stack[m->n_stack - 1]);
+}
+
+static void run_stop(struct machine *m, const struct argument_value *arg)
+{
+	if (m->n_marks)
+		pickle_fail(m, EBADMSG, "a container is still open");
+	m->is_done = pickle_need(m, 1);
 }
 
 /* ---- memo ---- */
 
-static int put(struct machine *m, uint64_t place)
+static void put(struct machine *m, uint64_t place)
 {
-	int r = pickle_need(m, 1);
-
-	if (r < 0)
-		return r;
 	/*
 	 * Each write to the memo costs at least one byte of input, and picklers use places in
 	 * order. So no pickle needs more places than it has bytes.
 	 */
-	if (place >= m->size)
-		return pickle_fail(m, E2BIG, "a memo place beyond the size of the input");
-	if (place >= m->memo_room) {
-		r = pickle_grow(m, &m->memo, &m->memo_room, place + 1);
-		if (r < 0)
-			return r;
-	}
+	if (pickle_need(m, 1) && place >= m->size)
+		pickle_fail(m, E2BIG, "a memo place beyond the size of the input");
+	if (m->r == 0 && place >= m->memo_room)
+		pickle_grow(m, &m->memo, &m->memo_room, place + 1);
+	if (m->r < 0)
+		return;
 	/*
 	 * MEMOIZE writes to the place whose index is the number of used places, so we count the
 	 * used places.
 	 */
 	m->n_memoized += !m->memo[place];
 	m->memo[place] = m->stack[m->n_stack - 1];
-	return 0;
 }
 
-static int run_put(struct machine *m, const struct argument_value *arg)
+static void run_put(struct machine *m, const struct argument_value *arg)
 {
-	return put(m, arg->number);
+	put(m, arg->number);
 }
 
-static int run_memoize(struct machine *m, const struct argument_value *arg)
+static void run_memoize(struct machine *m, const struct argument_value *arg)
 {
-	return put(m, m->n_memoized);
+	put(m, m->n_memoized);
 }
 
-static int run_get(struct machine *m, const struct argument_value *arg)
+static void run_get(struct machine *m, const struct argument_value *arg)
 {
 	if (arg->number >= m->memo_room || !m->memo[arg->number])
-		return pickle_fail(m, EBADMSG, "nothing was put there");
-	return pickle_push(m, m->memo[arg->number]);
+		pickle_fail(m, EBADMSG, "nothing was put there");
+	else
+		pickle_push(m, m->memo[arg->number]);
 }
 
 /* ---- containers ---- */
 
-static int run_empty_list(struct machine *m, const struct argument_value *arg)
+static void run_empty_list(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_push_new(m, CW_VALUE_LIST, NULL);
+	(void)pickle_push_new(m, CW_VALUE_LIST);
 }
 
-static int run_empty_tuple(struct machine *m, const struct argument_value *arg)
+static void run_empty_tuple(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_push_new(m, CW_VALUE_TUPLE, NULL);
+	(void)pickle_push_new(m, CW_VALUE_TUPLE);
 }
 
-static int run_empty_dict(struct machine *m, const struct argument_value *arg)
+static void run_empty_dict(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_push_new(m, CW_VALUE_DICT, NULL);
+	(void)pickle_push_new(m, CW_VALUE_DICT);
 }
 
 /* Makes a new container from the values at stack index `from` and above. */
-static int collect(struct machine *m, enum cw_value_type type, size_t from)
+static void collect(struct machine *m, enum cw_value_type type, size_t from)
 {
-	struct cw_value *v;
-	int r;
+	struct cw_value *v = pickle_new(m, type);
 
 	if (type == CW_VALUE_DICT && (m->n_stack - from) % 2)
-		return pickle_fail(m, EBADMSG, "a key without a value");
-	r = pickle_push_new(m, type, &v);
-	if (r < 0)
-		return r;
-	m->n_stack--;
-	r = pickle_take_above(m, from, v);
-	return r < 0 ? r : pickle_push(m, v);
+		pickle_fail(m, EBADMSG, "a key without a value");
+	pickle_take_above(m, from, v);
+	pickle_push(m, v);
 }
 
-static int collect_from_mark(struct machine *m, enum cw_value_type type)
+static void collect_top(struct machine *m, size_t n)
 {
-	size_t from = 0;
-	int r = pop_mark(m, &from);
-
-	return r < 0 ? r : collect(m, type, from);
+	if (pickle_need(m, n))
+		collect(m, CW_VALUE_TUPLE, m->n_stack - n);
 }
 
-static int collect_top(struct machine *m, size_t n)
+static void run_list(struct machine *m, const struct argument_value *arg)
 {
-	int r = pickle_need(m, n);
-
-	return r < 0 ? r : collect(m, CW_VALUE_TUPLE, m->n_stack - n);
+	collect(m, CW_VALUE_LIST, pop_mark(m));
 }
 
-static int run_list(struct machine *m, const struct argument_value *arg)
+static void run_tuple(struct machine *m, const struct argument_value *arg)
 {
-	return collect_from_mark(m, CW_VALUE_LIST);
+	collect(m, CW_VALUE_TUPLE, pop_mark(m));
 }
 
-static int run_tuple(struct machine *m, const struct argument_value *arg)
+static void run_dict(struct machine *m, const struct argument_value *arg)
 {
-	return collect_from_mark(m, CW_VALUE_TUPLE);
+	collect(m, CW_VALUE_DICT, pop_mark(m));
 }
 
-static int run_dict(struct machine *m, const struct argument_value *arg)
+static void run_tuple1(struct machine *m, const struct argument_value *arg)
 {
-	return collect_from_mark(m, CW_VALUE_DICT);
+	collect_top(m, 1);
 }
 
-static int run_tuple1(struct machine *m, const struct argument_value *arg)
+static void run_tuple2(struct machine *m, const struct argument_value *arg)
 {
-	return collect_top(m, 1);
+	collect_top(m, 2);
 }
 
-static int run_tuple2(struct machine *m, const struct argument_value *arg)
+static void run_tuple3(struct machine *m, const struct argument_value *arg)
 {
-	return collect_top(m, 2);
-}
-
-static int run_tuple3(struct machine *m, const struct argument_value *arg)
-{
-	return collect_top(m, 3);
+	collect_top(m, 3);
 }
 
 /* Adds the values at stack index `from` and above to the container below them. */
-static int fill_below(struct machine *m, size_t from, enum cw_value_type type)
+static void fill_below(struct machine *m, size_t from, enum cw_value_type type)
 {
 	size_t floor = m->n_marks ? m->marks[m->n_marks - 1] : 0;
 
+	if (m->r < 0)
+		return;
 	if (from <= floor || from > m->n_stack || m->stack[from - 1]->type != type)
-		return pickle_fail(m, EBADMSG, "no container of that kind below");
-	if (type == CW_VALUE_DICT && (m->n_stack - from) % 2)
-		return pickle_fail(m, EBADMSG, "a key without a value");
-	return pickle_take_above(m, from, m->stack[from - 1]);
+		pickle_fail(m, EBADMSG, "no container of that kind below");
+	else if (type == CW_VALUE_DICT && (m->n_stack - from) % 2)
+		pickle_fail(m, EBADMSG, "a key without a value");
+	else
+		pickle_take_above(m, from, m->stack[from - 1]);
 }
 
-static int run_append(struct machine *m, const struct argument_value *arg)
+static void run_append(struct machine *m, const struct argument_value *arg)
 {
-	int r = pickle_need(m, 2);
-
-	return r < 0 ? r : fill_below(m, m->n_stack - 1, CW_VALUE_LIST);
+	if (pickle_need(m, 2))
+		fill_below(m, m->n_stack - 1, CW_VALUE_LIST);
 }
 
-static int run_setitem(struct machine *m, const struct argument_value *arg)
+static void run_setitem(struct machine *m, const struct argument_value *arg)
 {
-	int r = pickle_need(m, 3);
-
-	return r < 0 ? r : fill_below(m, m->n_stack - 2, CW_VALUE_DICT);
+	if (pickle_need(m, 3))
+		fill_below(m, m->n_stack - 2, CW_VALUE_DICT);
 }
 
-static int run_appends(struct machine *m, const struct argument_value *arg)
+static void run_appends(struct machine *m, const struct argument_value *arg)
 {
-	size_t from = 0;
-	int r = pop_mark(m, &from);
-
-	return r < 0 ? r : fill_below(m, from, CW_VALUE_LIST);
+	fill_below(m, pop_mark(m), CW_VALUE_LIST);
 }
 
-static int run_setitems(struct machine *m, const struct argument_value *arg)
+static void run_setitems(struct machine *m, const struct argument_value *arg)
 {
-	size_t from = 0;
-	int r = pop_mark(m, &from);
-
-	return r < 0 ? r : fill_below(m, from, CW_VALUE_DICT);
+	fill_below(m, pop_mark(m), CW_VALUE_DICT);
 }
 
 /* ---- refused instructions ---- */
 
-static int run_call(struct machine *m, const struct argument_value *arg)
+static void run_call(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_fail(m, EPERM, "would import or call something: refused");
+	pickle_fail(m, EPERM, "would import or call something: refused");
 }
 
-static int run_not_plain(struct machine *m, const struct argument_value *arg)
+static void run_not_plain(struct machine *m, const struct argument_value *arg)
 {
-	return pickle_fail(m, EPERM, "is not plain data of protocols 2 to 5: refused");
+	pickle_fail(m, EPERM, "is not plain data of protocols 2 to 5: refused");
 }
 
 /* ---- the table of instructions ---- */
