@@ -227,11 +227,12 @@ class Truth:
         return any(op.progress == "reached" for c, op in self.open_ops(rank) if c is not here)
 
     def is_missed(self, rank):
-        """Some rank waits in a call that this one has not made."""
+        """Some rank waits in a call that this one has not made, and its node has told so."""
         for comm in self.all_comms:
             me = comm["of"].get(rank)
             for m in comm["members"] if me else ():
-                if m["rank"] != rank and any(op.seq > me["entered"] and op.is_open(m) for op in m["ops"]):
+                if m["rank"] != rank and any(op.seq > me["entered"] and op.is_open(m) and op.age > LATENCY_S
+                                                for op in m["ops"]):
                     return True
         return False
 
@@ -694,6 +695,14 @@ def dead(t, said, who, how, place, there, call, comm):
         expect(any(t.has_made(comm, r, call) for r in there), f"none has made {call}")
 
 
+@sentence(rf"After that ({WHO}) ({DEATH})(?:, and ({OTHERS}) (?:has|have) been waiting(?: or behind it)? for ({TIME}))?")
+def died_after_it(t, said, who, how, others, time):
+    for r in t.named(who):
+        died(t, r, how)
+    if others:
+        expect_waiting(t, t.others(others, t.named(who), said.get("all", range(len(t.ranks)))), time)
+
+
 @sentence(rf"([\w.\-]+) \(({RANKS})\) (?:has not been heard from for {TIME}|has stopped reporting)")
 def node_gone(t, said, node, ranks):
     said["who"], said["all"] = t.named(ranks), range(len(t.ranks))
@@ -733,8 +742,8 @@ def unposted(t, said, who, verb, whom, comm, number, time, it, kind, call, other
     places = [m["rank"] for m in t.comm(comm)["members"]]
     ours = "send" if verb == "sending to" else "recv"
     expect((ours, kind) in (("send", "recv"), ("recv", "send")), f"{ours} and {kind}")
-    op = [o for o in mine["ops"] if o.kind == ours and o.p2p == int(number) and o.is_open(mine)]
-    expect(op and places[op[0].peer] == peer, f"rank {me} is not in {ours} #{number} with rank {peer}")
+    op = [o for o in mine["ops"] if o.kind == ours and o.p2p == int(number) and places[o.peer] == peer and o.is_open(mine)]
+    expect(op, f"rank {me} is not in {ours} #{number} with rank {peer}")
     t.time(time, op[0].age, "the wait")
     posted = [o for o in its["ops"] if o.kind == kind and places[o.peer] == me and o.p2p >= int(number)]
     expect(not posted, f"rank {peer} has posted {[str(o) for o in posted]}")
@@ -1335,7 +1344,8 @@ NOTES = [
     (re.compile(r"(?:\d+ of \d+|[\w.\-]+|\d+) .*"), None),  # of coverage: checked by the tests of status
 ]
 # Of these the calls are still there when the ranks have ended.
-LASTING = ("other_kind", "other_argument", "other_call", "disagree", "skipped", "extra", "another_call", "different_calls")
+LASTING = ("other_kind", "other_argument", "other_call", "disagree", "skipped", "extra", "another_call", "different_calls",
+           "died_after_it")
 
 
 def has_failed(rank):
