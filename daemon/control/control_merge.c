@@ -316,8 +316,8 @@ static void explain_led_elsewhere(json_t *job)
 		{ "silent", "and did not answer; run `collwatch status` there" },
 		{ "not_asked", "and was not asked; try again in a few seconds, or run `collwatch "
 			       "status` there" },
-		{ "not_led", "by election and does not know the job yet; try again in a few "
-			     "seconds" },
+		{ "not_led", "by election and does not list it: its ranks have ended, or the job "
+			     "is new there" },
 		{ "no_room", "and its answer does not fit; run `collwatch status` there" },
 	};
 	const char *answer = cw_json_str(job, "leader_answer", NULL);

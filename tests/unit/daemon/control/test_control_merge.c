@@ -348,6 +348,8 @@ Test(control_merge, another_node_than_the_leader_says_nothing_of_its_job)
 		cr_assert_not(add("b", 0, not_led[i]));
 		end();
 		cr_expect_str_eq(of_job("leader_answer"), "not_led", "%s", not_led[i]);
+		cr_expect_not_null(strstr(of_job("summary"), "have ended, or the job is new"), "%s",
+				   of_job("summary"));
 	}
 }
 
