@@ -37,15 +37,16 @@ static void check_rights(struct doctor *d, const char *path, const struct stat *
 	if (st->st_mode & (S_ISUID | S_ISGID))
 		doctor_find(
 			d, "program-setuid", NULL,
-			"%s is set-user-ID or set-group-ID: the loader drops LD_PRELOAD, so the "
-			"agent is not loaded. Leave it as it is, and start the ranks "
-			"with another program",
+			"%s is set-user-ID or set-group-ID: where this gives its caller more "
+			"rights, the loader drops LD_PRELOAD, and the agent is not loaded. Leave it "
+			"as it is, and start the ranks with another program",
 			path);
 	if (has_file_capabilities(path))
 		doctor_find(
 			d, "program-capabilities", NULL,
-			"%s has file capabilities: the loader drops LD_PRELOAD, so the agent is "
-			"not loaded. Leave it as it is, and start the ranks with another program",
+			"%s has file capabilities: where these give its caller more rights, the "
+			"loader drops LD_PRELOAD, and the agent is not loaded. Leave it as it is, and "
+			"start the ranks with another program",
 			path);
 }
 
