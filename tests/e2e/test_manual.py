@@ -135,3 +135,11 @@ def test_readme_and_page_have_the_table_of_supported_versions():
 def test_the_laboratorys_only_version_is_stated():
     with open(f"{SOURCE}/docs/lab/real-nccl.md", encoding="utf-8") as f:
         assert "The laboratory builds NCCL 2.29.7 only." in f.read()
+
+
+def test_a_filter_that_ends_a_program_for_the_agents_thread_is_stated():
+    with open(f"{SOURCE}/README.md", encoding="utf-8") as f:
+        texts = {"README": f.read(), "collwatch(1)": page("collwatch.1")}
+    for name, text in texts.items():
+        about = re.search(r"[^\n]*TSYNC\b(?:[^\n]*\n){1,3}", text)
+        assert about and "seccomp" in about[0] and "COLLWATCH_DISABLE=1" in about[0], name
