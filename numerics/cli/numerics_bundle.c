@@ -79,8 +79,6 @@ static int add_pages(struct numerics_gather *g, const json_t *docs, struct cw_nu
 		char text[NODE_BYTES + sizeof(why.text)];
 		int r = add_doc(g, doc, &page, &why);
 
-		if (r == -ENOMEM)
-			return r;
 		if (r == 0 && is_last_page(docs, i))
 			in->n_omitted += page.n_omitted;
 		if (r < 0) {

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "common/text.h"
 #include "numerics/doc/tensor_samples_doc.h"
 #include "record/record_layout.h"
@@ -29,20 +30,16 @@ static const char *name_of(struct cw_arena *arena, const char *path, const char 
 {
 	char text[256];
 
-	if (path)
-		return cw_arena_strdup(arena, path);
 	(void)snprintf(text, sizeof(text), "process %d on %s", (int)pid, node);
-	return cw_arena_strdup(arena, text);
+	return cw_or_exit(cw_arena_strdup(arena, path ? path : text));
 }
 
-static int take_sources(struct numerics_part *part, const struct cw_tensor_samples_source *from,
-			const char *path, const char *node)
+static void take_sources(struct numerics_part *part, const struct cw_tensor_samples_source *from,
+			 const char *path, const char *node)
 {
-	struct cw_numerics_source *sources =
-		cw_arena_new_array(&part->arena, struct cw_numerics_source, part->job.n_ranks + 1);
+	struct cw_numerics_source *sources = cw_or_exit(
+		cw_arena_new_array(&part->arena, struct cw_numerics_source, part->job.n_ranks + 1));
 
-	if (!sources)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < part->job.n_ranks; i++) {
 		sources[i] = (struct cw_numerics_source){
 			.path = name_of(&part->arena, path, node, from[i].pid),
@@ -58,11 +55,8 @@ static int take_sources(struct numerics_part *part, const struct cw_tensor_sampl
 			.ended_wall_ns = from[i].ended_wall_ns,
 			.lives = from[i].lives,
 		};
-		if (!sources[i].path)
-			return -ENOMEM;
 	}
 	part->sources = sources;
-	return 0;
 }
 
 static struct numerics_part *free_part(struct numerics_part *part)
@@ -80,7 +74,8 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 {
 	struct cw_tensor_samples_source *sources = NULL;
 	const struct cw_tensor_samples_source *last;
-	int r = cw_tensor_samples_doc_read(doc, &part->arena, &part->job, &sources, err);
+	int r = cw_or_exit_result(
+		cw_tensor_samples_doc_read(doc, &part->arena, &part->job, &sources, err));
 
 	if (r < 0)
 		return r;
@@ -92,9 +87,7 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 		      part->job.n_samples > part->job.n_ranks * CW_REC_SUMMARIES ||
 		      part->job.n_comms > part->job.n_samples))
 		return cw_err_set(err, E2BIG, "more than ranks can have");
-	part->wanted = calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted));
-	if (!part->wanted)
-		return -ENOMEM;
+	part->wanted = cw_or_exit(calloc((size_t)part->job.n_ranks + 1, sizeof(*part->wanted)));
 	last = part->job.n_ranks ? &sources[part->job.n_ranks - 1] : NULL;
 	*ret = (struct numerics_page){
 		.n_ranks = part->job.n_ranks,
@@ -102,14 +95,15 @@ static int read_part(struct numerics_part *part, const json_t *doc, const char *
 		.last_ns = last ? last->created_wall_ns : 0,
 		.last_pid = last ? last->pid : 0,
 	};
-	return take_sources(part, sources, path, node);
+	take_sources(part, sources, path, node);
+	return 0;
 }
 
 int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char *path,
 			const char *node, struct numerics_page *ret, struct cw_err *err)
 {
-	struct numerics_part *part = calloc(1, sizeof(*part));
-	int r = part ? read_part(part, doc, path, node, ret, err) : -ENOMEM;
+	struct numerics_part *part = cw_or_exit(calloc(1, sizeof(*part)));
+	int r = read_part(part, doc, path, node, ret, err);
 
 	if (r < 0)
 		(void)free_part(part); /* always NULL */
@@ -342,14 +336,12 @@ static bool has_bad(const struct candidate *c)
 	return false;
 }
 
-/* Selects the run's ranks and counts the other ones. Returns 0 or -ENOMEM. */
-static int want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t living_since_ns,
-		struct cw_numerics_input *in)
+/* Selects the run's ranks and counts the other ones. */
+static void want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t living_since_ns,
+		 struct cw_numerics_input *in)
 {
-	struct run run = { .comms = calloc((size_t)n_samples + 1, sizeof(*run.comms)) };
+	struct run run = { .comms = cw_or_exit(calloc((size_t)n_samples + 1, sizeof(*run.comms))) };
 
-	if (!run.comms)
-		return -ENOMEM;
 	want_first(v, n, living_since_ns, &run);
 	for (unsigned round = 0; round < MAX_ROUNDS && want_more(v, n, &run); round++)
 		;
@@ -360,30 +352,25 @@ static int want(struct candidate *v, uint32_t n, uint32_t n_samples, int64_t liv
 		in->is_bad_set_aside = in->is_bad_set_aside || has_bad(&v[i]);
 	}
 	free(run.comms);
-	return 0;
 }
 
-static int choose(struct numerics_part *parts, int64_t living_since_ns,
-		  struct cw_numerics_input *in)
+static void choose(struct numerics_part *parts, int64_t living_since_ns,
+		   struct cw_numerics_input *in)
 {
 	uint32_t n = 0, n_samples = 0, at = 0;
 	struct numerics_part *part;
 	struct candidate *v;
-	int r;
 
 	LL_FOREACH (parts, part) {
 		n += part->job.n_ranks;
 		n_samples += part->job.n_samples;
 	}
-	v = calloc((size_t)n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
+	v = cw_or_exit(calloc((size_t)n + 1, sizeof(*v)));
 	LL_FOREACH (parts, part)
 		for (uint32_t i = 0; i < part->job.n_ranks; i++, at++)
 			v[at] = (struct candidate){ part, i, at, part->sources[i].ended_wall_ns };
-	r = want(v, n ? drop_doubles(v, n) : 0, n_samples, living_since_ns, in);
+	want(v, n ? drop_doubles(v, n) : 0, n_samples, living_since_ns, in);
 	free(v);
-	return r;
 }
 
 /* ---- the union of all parts ---- */
@@ -397,20 +384,18 @@ static int join(const struct numerics_part *parts, struct cw_tensor_samples *sam
 	int r = 0;
 
 	for (part = parts; part && r == 0; part = part->next)
-		r = cw_tensor_samples_join(samples, &part->job, part->wanted);
+		r = cw_or_exit_result(cw_tensor_samples_join(samples, &part->job, part->wanted));
 	if (r < 0)
 		return r;
-	sources = cw_arena_new_array(arena, struct cw_numerics_source, samples->n_ranks + 1);
-	if (!sources)
-		return -ENOMEM;
+	sources = cw_or_exit(
+		cw_arena_new_array(arena, struct cw_numerics_source, samples->n_ranks + 1));
 	LL_FOREACH (parts, part) {
 		for (uint32_t i = 0; i < part->job.n_ranks; i++) {
 			if (!part->wanted[i])
 				continue;
 			sources[n] = part->sources[i];
-			sources[n].path = cw_arena_strdup(arena, part->sources[i].path);
-			if (!sources[n++].path)
-				return -ENOMEM;
+			sources[n++].path =
+				cw_or_exit(cw_arena_strdup(arena, part->sources[i].path));
 		}
 	}
 	*ret = sources;
@@ -419,20 +404,16 @@ static int join(const struct numerics_part *parts, struct cw_tensor_samples *sam
 
 int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in)
 {
-	struct numerics_part *own = calloc(1, sizeof(*own));
+	struct numerics_part *own = cw_or_exit(calloc(1, sizeof(*own)));
 	struct cw_tensor_samples samples = { .samples = NULL };
-	int r = -ENOMEM;
+	int r;
 
-	if (!own)
-		return r;
 	own->job = in->job;
 	own->sources = in->sources;
-	own->wanted = calloc((size_t)in->job.n_ranks + 1, sizeof(*own->wanted));
+	own->wanted = cw_or_exit(calloc((size_t)in->job.n_ranks + 1, sizeof(*own->wanted)));
 	LL_PREPEND(g->parts, own);
-	if (own->wanted)
-		r = choose(g->parts, g->living_since_ns, in);
-	if (r == 0)
-		r = join(g->parts, &samples, &in->arena, &in->sources);
+	choose(g->parts, g->living_since_ns, in);
+	r = join(g->parts, &samples, &in->arena, &in->sources);
 	if (r < 0) {
 		cw_tensor_samples_fini(&samples);
 		return r;

@@ -36,13 +36,13 @@ struct numerics_page {
 
 /*
  * Adds a document and copies the parts that it needs. path: the origin that we report for the
- * document's ranks; NULL: they are processes on `node`. Returns 0, -ENOMEM, or -EBADMSG or -E2BIG
- * with err set.
+ * document's ranks; NULL: they are processes on `node`. Returns 0, or -EBADMSG or -E2BIG with err
+ * set.
  */
 int numerics_gather_doc(struct numerics_gather *g, const json_t *doc, const char *path,
 			const char *node, struct numerics_page *ret, struct cw_err *err);
 
-/* Selects the ranks of the run and adds them to those of `in`. Returns 0, -E2BIG or -ENOMEM. */
+/* Selects the ranks of the run and adds them to those of `in`. Returns 0 or -E2BIG. */
 int numerics_gather_end(struct numerics_gather *g, struct cw_numerics_input *in);
 /* Releases everything and leaves g empty. */
 void numerics_gather_fini(struct numerics_gather *g);

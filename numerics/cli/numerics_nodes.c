@@ -16,6 +16,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "common/clock.h"
 #include "common/job_env.h"
+#include "common/or_exit/or_exit.h"
 #include "common/text.h"
 #include "numerics/doc/tensor_samples_doc.h"
 #include "report/json_util.h"
@@ -79,8 +80,8 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
 		    struct numerics_gather *g, struct numerics_page *page, uint32_t *ret_n,
 		    struct cw_err *err)
 {
-	json_t *args = page_args(job, *ret_n ? page : NULL), *doc = NULL;
-	int r = args ? ask(nodes, args, &doc, err) : -ENOMEM;
+	json_t *args = cw_or_exit(page_args(job, *ret_n ? page : NULL)), *doc = NULL;
+	int r = cw_or_exit_result(ask(nodes, args, &doc, err));
 
 	json_decref(args);
 	if (r == 0)
@@ -97,9 +98,9 @@ static int add_page(const struct numerics_nodes *nodes, const json_t *job, const
  * Adds a node's ranks. If its answer is missing or invalid, adds the node's name to silent instead,
  * and the other nodes still count.
  */
-static int add_node(const struct numerics_nodes *nodes, const json_t *job,
-		    struct numerics_gather *g, struct cw_numerics_input *in,
-		    struct numerics_silent *silent)
+static void add_node(const struct numerics_nodes *nodes, const json_t *job,
+		     struct numerics_gather *g, struct cw_numerics_input *in,
+		     struct numerics_silent *silent)
 {
 	struct numerics_page page = { .n_ranks = 1, .n_omitted = 1 };
 	const char *name = cw_json_str(job, "node", "?");
@@ -114,15 +115,10 @@ static int add_node(const struct numerics_nodes *nodes, const json_t *job,
 		r = add_page(nodes, job, node, g, &page, &n, &err);
 	if (r == 0)
 		in->n_omitted += page.n_omitted;
-	if (r == -ENOMEM)
-		return r;
-	if (r == -ENODATA)
-		numerics_gather_silent(silent, name);
-	else if (r < 0) {
+	if (r < 0) {
 		(void)snprintf(text, sizeof(text), "%s (%s)", name, err.text);
-		numerics_gather_silent(silent, text);
+		numerics_gather_silent(silent, r == -ENODATA ? name : text);
 	}
-	return 0;
 }
 
 /* ---- which job ---- */
@@ -278,9 +274,7 @@ static int add_all(const struct numerics_nodes *nodes, const json_t *doc, const 
 	json_array_foreach (jobs, i, job) {
 		if (is_meant(nodes, jobs, i) && is_of(job, uid, label) &&
 		    (!*node || is_on(job, node)))
-			r = add_node(nodes, job, g, in, silent);
-		if (r < 0)
-			break;
+			add_node(nodes, job, g, in, silent);
 		cw_progress_bar_at(&bar, i + 1, NULL);
 	}
 	cw_progress_bar_end(&bar);
@@ -310,8 +304,8 @@ static void name_silent(const json_t *doc, struct numerics_silent *silent)
  */
 static int list(const struct numerics_nodes *nodes, json_t **ret, struct cw_err *err)
 {
-	json_t *args = json_pack("{s:s}", "job", nodes->job), *again = NULL;
-	int r = args ? ask(nodes, args, ret, err) : -ENOMEM;
+	json_t *args = cw_or_exit(json_pack("{s:s}", "job", nodes->job)), *again = NULL;
+	int r = ask(nodes, args, ret, err);
 
 	if (r == 0 && json_array_size(json_object_get(*ret, "silent"))) {
 		wait_a_while(2);
@@ -330,21 +324,19 @@ int numerics_nodes_gather(const struct numerics_nodes *nodes, struct cw_numerics
 	struct numerics_silent silent = { 0 };
 	struct cw_err why = { "" };
 	json_t *doc = NULL;
-	int r = list(nodes, &doc, &why);
+	int r = cw_or_exit_result(list(nodes, &doc, &why));
 
 	*ret_asked = r != -ENOENT && r != -ECONNREFUSED;
-	if (r == -ENOMEM || !*ret_asked)
-		return r == -ENOMEM ? r : 0;
+	if (!*ret_asked)
+		return 0;
 	if (r < 0) /* the daemon is in trouble, so we use the local ranks only */
 		cw_text_append(silent.names, sizeof(silent.names), "the daemon here (%s)",
 			       why.text);
 	r = add_all(nodes, doc, cw_json_str(doc, "node", ""), in, g, &silent, err);
 	name_silent(doc, &silent);
 	json_decref(doc);
-	if (r == 0 && *silent.names) {
-		in->silent = cw_arena_strdup(&in->arena, silent.names);
-		r = in->silent ? 0 : -ENOMEM;
-	}
+	if (r == 0 && *silent.names)
+		in->silent = cw_or_exit(cw_arena_strdup(&in->arena, silent.names));
 	in->is_living = true;
 	return r;
 }

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 #include "common/text.h"
 #include "numerics/cli/numerics_modules.h"
@@ -226,33 +227,30 @@ static int on_collect(const char *kind, json_t *line, void *user)
 		c->n_over_limit++;
 		return 0;
 	}
-	doc = json_copy(line);
+	doc = cw_or_exit(json_copy(line));
 	(void)json_object_del(doc, "line");
 	bad |= json_object_set_new(doc, "rank", c->rank >= 0 ? json_integer(c->rank) : json_null());
 	bad |= json_array_append_new(c->list, doc);
-	return bad ? -ENOMEM : 0;
+	return cw_or_exit_result(bad ? -ENOMEM : 0);
 }
 
 int numerics_traced_doc(const struct cw_tensor_lines *in, const struct numerics_steps *asked,
 			json_t *doc)
 {
-	struct collecting c = { .asked = asked, .list = json_array() };
-	int r = c.list ? 0 : -ENOMEM;
+	struct collecting c = { .asked = asked, .list = cw_or_exit(json_array()) };
 
-	for (uint32_t i = 0; asked->n && i < in->n && r == 0; i++) {
+	for (uint32_t i = 0; asked->n && i < in->n; i++) {
 		struct cw_err err = { "" };
 
 		c.rank = in->files[i].rank;
-		r = cw_tensor_file_each(in->files[i].path, on_collect, &c, &err);
 		/* the file was complete at the first reading, so we show what it contains now */
-		if (r < 0 && r != -ENOMEM) {
+		if (cw_or_exit_result(
+			    cw_tensor_file_each(in->files[i].path, on_collect, &c, &err)) < 0)
 			fprintf(stderr, "collwatch: %s\n", err.text);
-			r = 0;
-		}
 	}
 	if (json_object_set_new(doc, "trace", c.list) < 0)
 		return -ENOMEM;
-	if (json_object_set_new(doc, "trace_over_limit", cw_json_u64(c.n_over_limit)) < 0)
-		return -ENOMEM;
-	return r;
+	return json_object_set_new(doc, "trace_over_limit", cw_json_u64(c.n_over_limit)) < 0
+		       ? -ENOMEM
+		       : 0;
 }

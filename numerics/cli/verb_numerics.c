@@ -18,6 +18,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "cli/verb.h"
 #include "common/cleanup.h"
+#include "common/or_exit/or_exit.h"
 #include "common/parse.h"
 #include "common/text.h"
 #include "model/op.h"
@@ -323,12 +324,6 @@ static int read_all(const struct numerics_args *args, struct cw_numerics_input *
 	return args->n_records == 1 ? gather(args, r, in, err) : r;
 }
 
-static int out_of_memory(void)
-{
-	fprintf(stderr, "collwatch: out of memory\n");
-	return CW_EXIT_ERROR;
-}
-
 /* Writes one line with the ranks that had the first bad number. */
 static void name_firsts(const struct cw_numerics_job *job, const struct cw_numerics_report *said,
 			char *buf, size_t len)
@@ -360,7 +355,8 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 		fprintf(stderr, "collwatch: %s\n", err.text);
 		return CW_EXIT_NO_DATA;
 	}
-	return cw_numerics_judge(&in->job, said) < 0 ? out_of_memory() : CW_EXIT_OK;
+	(void)cw_or_exit_result(cw_numerics_judge(&in->job, said));
+	return CW_EXIT_OK;
 }
 
 /*
@@ -437,13 +433,10 @@ static int status_of_modules(const struct modules *m)
 	return numerics_modules_has_looked(&m->lines) ? CW_EXIT_OK : CW_EXIT_NO_DATA;
 }
 
-static int print_json(json_t *doc)
+static void print_json(json_t *doc)
 {
-	if (!doc)
-		return out_of_memory();
-	cw_print_json(doc);
+	cw_print_json(cw_or_exit(doc));
 	json_decref(doc);
-	return CW_EXIT_OK;
 }
 
 static int say_of_modules(const struct numerics_args *args)
@@ -452,9 +445,9 @@ static int say_of_modules(const struct numerics_args *args)
 
 	if (read_modules(args, &m) != CW_EXIT_OK)
 		return CW_EXIT_ERROR;
-	if (args->ask.json && print_json(modules_doc(args, &m)) != CW_EXIT_OK)
-		return CW_EXIT_ERROR;
-	if (!args->ask.json)
+	if (args->ask.json)
+		print_json(modules_doc(args, &m));
+	else
 		show_modules(args, &m);
 	return status_of_modules(&m);
 }
@@ -485,10 +478,10 @@ static int say_of_records(const struct numerics_args *args)
 		r = read_modules(args, &m);
 	if (r != CW_EXIT_OK)
 		return r;
-	if (has_modules && numerics_buckets_fill(&in, &said, &m.lines) < 0)
-		return out_of_memory();
-	if (args->ask.json && print_json(whole_doc(args, &in, &said, &m)) != CW_EXIT_OK)
-		return CW_EXIT_ERROR;
+	if (has_modules)
+		(void)cw_or_exit_result(numerics_buckets_fill(&in, &said, &m.lines));
+	if (args->ask.json)
+		print_json(whole_doc(args, &in, &said, &m));
 	if (!args->ask.json)
 		show_text(args, &in, &said);
 	if (!args->ask.json && has_modules)
@@ -502,16 +495,13 @@ static int say_of_records(const struct numerics_args *args)
  * Sorts paths: records first, then files of collwatch.torch, each kind in its old order. We inspect
  * each file only once, because it may change.
  */
-static int sort_paths(struct numerics_args *args)
+static void sort_paths(struct numerics_args *args)
 {
-	char **sorted = calloc((size_t)args->n_paths + 1, sizeof(*sorted));
-	_cleanup_(freep) bool *are_lines = calloc((size_t)args->n_paths + 1, sizeof(*are_lines));
+	char **sorted = cw_or_exit(calloc((size_t)args->n_paths + 1, sizeof(*sorted)));
+	_cleanup_(freep) bool *are_lines =
+		cw_or_exit(calloc((size_t)args->n_paths + 1, sizeof(*are_lines)));
 	uint32_t n = 0;
 
-	if (!sorted || !are_lines) {
-		free(sorted);
-		return -ENOMEM;
-	}
 	for (uint32_t i = 0; i < args->n_paths; i++)
 		are_lines[i] = cw_tensor_lines_is(args->paths[i]);
 	for (uint32_t i = 0; i < args->n_paths; i++)
@@ -522,7 +512,6 @@ static int sort_paths(struct numerics_args *args)
 		if (are_lines[i])
 			sorted[n++] = args->paths[i];
 	args->paths = sorted;
-	return 0;
 }
 
 static int say(struct numerics_args *args)
@@ -548,8 +537,7 @@ int cw_verb_numerics(int argc, char **argv)
 	int r;
 
 	(void)cw_options_parse(&cw_argp_numerics, argc, argv, 0, &args);
-	if (sort_paths(&args) < 0)
-		return out_of_memory();
+	sort_paths(&args);
 	r = say(&args);
 	free(args.paths);
 	return r;
