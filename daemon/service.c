@@ -22,6 +22,7 @@
 #include "daemon/agents/agent_probe.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/alerts/mutes.h"
+#include "daemon/alerts/webhook_post.h"
 #include "daemon/bundle_nodes.h"
 #include "daemon/bundle_parts.h"
 #include "daemon/config/config_reader.h"
@@ -95,6 +96,7 @@ const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
 	{ cw_capture_sweep_child, UNWINDING },
 	{ cw_unregistered_scan_child, READING },
 	{ cw_config_reader_child, CAPABILITY(CAP_DAC_READ_SEARCH) },
+	{ .run = cw_webhook_post_child, .is_reserved = true },
 	{ cw_closed_files_child, READING | CAPABILITY(CAP_BPF) | CAPABILITY(CAP_SYS_NICE) },
 };
 
@@ -383,6 +385,7 @@ static int open_alerts(struct cw_service *s, struct cw_err *err)
 {
 	struct cw_alerts_config config = {
 		.base = s->base,
+		.forks = s->forks,
 		.clock = &s->awake.clock,
 		.store = s->store,
 		.mutes = s->mutes,

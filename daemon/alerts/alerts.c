@@ -28,7 +28,8 @@
 #include "report/doc/incident_doc.h"
 #include "report/json_util.h"
 
-#define WEBHOOK_TIMEOUT_MS 10000u
+/* With the look-up of a name: the system's resolver tries a third name server after 10 s. */
+#define WEBHOOK_TIMEOUT_MS 20000u
 #define WEBHOOK_ATTEMPTS 8u
 #define WEBHOOK_PENDING 64u
 
@@ -715,6 +716,7 @@ static struct cw_webhook_config webhook_config(const struct cw_alerts *a, const 
 {
 	return (struct cw_webhook_config){
 		.base = a->config.base,
+		.forks = a->config.forks,
 		.clock = a->config.clock,
 		.url = url,
 		.timeout_ms = WEBHOOK_TIMEOUT_MS,
@@ -758,6 +760,7 @@ static void add_webhook_stats(struct cw_webhook_stats *to, const struct cw_webho
 	to->delivered += of.delivered;
 	to->failed += of.failed;
 	to->refused += of.refused;
+	to->no_child += of.no_child;
 	to->pending = of.pending;
 }
 

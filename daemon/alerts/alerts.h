@@ -24,6 +24,7 @@
 #include "model/verdict_types.h"
 #include "proto/messages.h"
 
+struct cw_fork_server;
 struct event_base;
 struct cw_alerts;
 struct cw_mutes;
@@ -39,6 +40,7 @@ typedef void (*cw_alerts_posted_fn)(const struct cw_incident_due *due, bool deli
 
 struct cw_alerts_config {
 	struct event_base *base;
+	struct cw_fork_server *forks; /* has the job cw_webhook_post_child(); borrowed */
 	const struct cw_clock *clock;
 	struct cw_store *store; /* borrowed until cw_alerts_free() */
 	struct cw_mutes *mutes; /* borrowed until cw_alerts_free(); NULL = no job is muted */

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each cw_webhook_post() makes one struct alert. Its timer runs until the next attempt. The alert
- * then waits for the addresses of the hosts (needs_addresses). After that its transfer is under way
- * (easy != NULL). Each attempt resolves the names anew. If several alerts start an attempt
- * together, they share one look-up, so at most one child runs. Alerts do not wait for each other in
- * any other way. max_pending limits their number.
+ * Each cw_webhook_post() makes one struct alert. Its timer runs until the next attempt. A child
+ * then makes the attempt (daemon/alerts/webhook_post.h). Alerts do not wait for each other, unless
+ * all children are busy. max_pending limits their number.
  *
  * The URL may hold a secret, because chat services put their token into the path. Our messages
- * therefore quote only its host. URL and headers, and libcurl's copies of them, are in memory that
- * children do not see (transport/secret.h). We use HTTP/1.1, because libnghttp2 would make further
- * copies elsewhere.
+ * therefore quote only its host. URL and headers are in memory that other children do not see
+ * (transport/secret.h), and so is all memory of libcurl, which takes the URL apart.
  */
 #include "daemon/alerts/webhook.h"
 
 #include <ctype.h>
+#include <curl/curl.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -25,26 +23,27 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/text.h"
-#include "daemon/alerts/curl_loop.h"
-#include "daemon/alerts/webhook_hosts.h"
+#include "daemon/alerts/webhook_post.h"
 #include "identity/quota.h"
+#include "loop/children.h"
 #include "transport/secret.h"
 
 #define RETRY_MIN_MS 1000u
 #define RETRY_MAX_MS (5u * 60 * 1000)
-/*
- * Longest answer that we read; we keep only its beginning. If the server sends more, we end the
- * transfer.
+/* Longest wait that we take from a server. */
+#define MAX_RETRY_AFTER_S 86400u
+/* Maximum number of children of one webhook at the same time. Each of them has up to three tasks.
  */
-#define MAX_RESPONSE_BYTES (64u << 10)
-/* Maximum size of what we log of a refusing server's answer. */
-#define MAX_REASON_BYTES 200u
+#define MAX_CHILDREN 4u
+/* Wait of an alert that finds no free child. */
+#define BUSY_MS 250u
+/* Time that a child may take beyond the time limit of the attempt. */
+#define CHILD_MARGIN_MS 1000u
 /*
- * Shorter parts of the URL and the headers are not secret, because an answer may contain such words
- * by chance.
+ * Descriptors that starting a child needs for a moment: output pipe, argument, socket pair, pidfd.
+ * We keep them open, so that an alert goes out although the process has no others.
  */
-#define MIN_SECRET_BYTES 6u
+#define KEPT_FDS 6u
 
 struct alert {
 	struct cw_webhook *owner;
@@ -55,45 +54,28 @@ struct alert {
 	cw_webhook_fn fn;
 	void *user;
 	uint32_t attempts;
-	long status;
-	uint64_t retry_after_ms; /* wait that the server requested; 0 = none */
-	size_t response_bytes;
-	/* First bytes of the answer. Secret, because a server may repeat our headers. */
-	char *reason;
-	bool needs_addresses;
-	CURL *easy;
-	struct curl_slist *headers, *addresses;
+	struct cw_webhook_result result; /* of the last attempt; it has no secrets */
+	struct cw_child *child;          /* NULL = no attempt is in progress */
 	struct event *timer;
 };
 
 struct cw_webhook {
 	struct cw_webhook_config config;
-	struct cw_curl_loop *loop;
-	struct cw_webhook_hosts *hosts;
-	const char *host;           /* name of the URL's server, borrowed from hosts */
-	char *url;                  /* in secret memory */
-	struct curl_slist *headers; /* lines of the header file, allocated by curl */
-	bool is_looking_up;
+	struct cw_children *children;
+	unsigned n_children;
+	char *host;          /* name of the URL's server */
+	char *url, *headers; /* in secret memory; headers: lines with '\n' between them */
+	int kept_fds[KEPT_FDS];
 	struct alert *alerts;
 	struct cw_webhook_stats stats;
 };
 
-static void stop_transfer(struct alert *a)
-{
-	if (a->easy) {
-		cw_curl_loop_remove(a->owner->loop, a->easy);
-		curl_easy_cleanup(a->easy);
-		a->easy = NULL;
-	}
-	curl_slist_free_all(a->headers);
-	a->headers = NULL;
-	curl_slist_free_all(a->addresses);
-	a->addresses = NULL;
-}
-
 static void alert_free(struct alert *a)
 {
-	stop_transfer(a);
+	if (a->child) {
+		cw_child_cancel(a->child);
+		a->owner->n_children--;
+	}
 	if (a->timer)
 		event_free(a->timer);
 	if (a->link) {
@@ -102,60 +84,9 @@ static void alert_free(struct alert *a)
 			a->next->link = a->link;
 		a->owner->stats.pending--;
 	}
-	cw_secret_free(a->reason);
 	free(a->id);
 	free(a->json);
 	free(a);
-}
-
-/* ---- the text of a refusal, without our secrets ---- */
-
-static void mask(char *text, const char *secret, size_t len)
-{
-	size_t n = strlen(text);
-
-	if (len < MIN_SECRET_BYTES)
-		return;
-	for (size_t i = 0; i + MIN_SECRET_BYTES <= n; i++) {
-		/* At the end of a text that was cut, mask the beginning of a secret, too. */
-		size_t most = n - i < len ? n - i : len;
-
-		if (memcmp(text + i, secret, most) == 0)
-			memset(text + i, '*', most);
-	}
-}
-
-/* Masks each piece of `secrets` in the text. The characters of `between` separate the pieces. */
-static void mask_pieces(char *text, const char *secrets, const char *between)
-{
-	while (*(secrets += strspn(secrets, between))) {
-		size_t len = strcspn(secrets, between);
-
-		mask(text, secrets, len);
-		secrets += len;
-	}
-}
-
-/*
- * Returns the server's answer as one printable line, with our secrets masked. NULL = the answer was
- * empty.
- */
-static const char *reason_of(struct alert *a)
-{
-	const struct cw_webhook *w = a->owner;
-	const char *behind_scheme = strstr(w->url, "://"), *path;
-
-	if (!a->reason || !*a->reason)
-		return NULL;
-	path = behind_scheme ? behind_scheme + 3 + strcspn(behind_scheme + 3, "/?#") : "";
-	mask_pieces(a->reason, path, "/?&=#");
-	/* Mask the user and password in "https://user:password@host". */
-	if (behind_scheme && memchr(behind_scheme + 3, '@', (size_t)(path - behind_scheme - 3)))
-		mask(a->reason, behind_scheme + 3, strcspn(behind_scheme + 3, "@"));
-	for (const struct curl_slist *h = w->headers; h; h = h->next)
-		mask_pieces(a->reason, strchr(h->data, ':') + 1, " \t,;=");
-	cw_text_sanitise_line(a->reason);
-	return a->reason;
 }
 
 static void finish(struct alert *a, bool delivered)
@@ -169,11 +100,11 @@ static void finish(struct alert *a, bool delivered)
 		w->stats.failed++;
 		log_err("webhook: alert inc=%s not delivered to %s after %u attempt%s (status "
 			"%ld)%s%s, giving up on this try: see webhook_url",
-			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s", a->status,
-			reason_of(a) ? ": " : "", reason_of(a) ? a->reason : "");
+			a->id, w->host, a->attempts, a->attempts == 1 ? "" : "s",
+			(long)a->result.status, *a->result.reason ? ": " : "", a->result.reason);
 	}
 	if (a->fn)
-		a->fn(a->uid, a->id, delivered, a->status, a->user);
+		a->fn(a->uid, a->id, delivered, (long)a->result.status, a->user);
 	alert_free(a);
 }
 
@@ -195,19 +126,21 @@ static uint32_t random_bits(struct cw_webhook *w)
 static uint64_t retry_wait_ms(struct alert *a)
 {
 	const struct cw_webhook_config *c = &a->owner->config;
-	uint64_t wait = c->retry_min_ms;
+	uint64_t wait = c->retry_min_ms, asked_ms = 0;
 
+	if (a->result.retry_after_s < MAX_RETRY_AFTER_S)
+		asked_ms = a->result.retry_after_s * 1000;
 	for (uint32_t n = 1; n < a->attempts && wait < c->retry_max_ms; n++)
 		wait *= 2;
 	if (wait > c->retry_max_ms)
 		wait = c->retry_max_ms;
 	wait = wait / 2 + (wait - wait / 2) * random_bits(a->owner) / UINT32_MAX;
-	if (wait < a->retry_after_ms)
-		wait = a->retry_after_ms < c->retry_max_ms ? a->retry_after_ms : c->retry_max_ms;
+	if (wait < asked_ms)
+		wait = asked_ms < c->retry_max_ms ? asked_ms : c->retry_max_ms;
 	return wait;
 }
 
-static bool is_final(long status)
+static bool is_final(int64_t status)
 {
 	return status >= 400 && status < 500 && status != 408 && status != 429;
 }
@@ -222,97 +155,94 @@ static void retry_later(struct alert *a, const char *why)
 		return;
 	}
 	log_info("webhook: alert inc=%s to %s: %s%s%s, again in %llu ms", a->id, a->owner->host,
-		 why, reason_of(a) ? ": " : "", reason_of(a) ? a->reason : "",
-		 (unsigned long long)ms);
+		 why, *a->result.reason ? ": " : "", a->result.reason, (unsigned long long)ms);
 }
 
-static void on_transfer_done(CURL *easy, CURLcode result, void *user)
+/* ---- an attempt ---- */
+
+static void take_result(struct alert *a)
 {
-	struct alert *a = NULL;
-	long status = 0;
-	curl_off_t retry_after_s = 0;
 	char why[64];
 
-	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a);
-	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-	(void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-	a->retry_after_ms =
-		retry_after_s > 0 && retry_after_s < 86400 ? (uint64_t)retry_after_s * 1000 : 0;
-	a->status = status;
-	stop_transfer(a);
-	/* The status counts even if we cut the rest of the answer off. */
-	if (status >= 200 && status < 300) {
+	if (a->result.status >= 200 && a->result.status < 300) {
 		finish(a, true);
-	} else if (is_final(status)) {
+	} else if (is_final(a->result.status)) {
 		finish(a, false);
-	} else {
-		if (status)
-			(void)snprintf(why, sizeof(why), "status %ld", status);
-		else
-			(void)snprintf(why, sizeof(why), "%s", curl_easy_strerror(result));
+	} else if (a->result.status) {
+		(void)snprintf(why, sizeof(why), "status %ld", (long)a->result.status);
 		retry_later(a, why);
+	} else {
+		retry_later(a, a->result.why);
 	}
 }
 
-static size_t on_response(char *data, size_t size, size_t n, void *user)
+static void keep_descriptors(struct cw_webhook *w)
+{
+	for (unsigned i = 0; i < KEPT_FDS; i++)
+		if (w->kept_fds[i] < 0)
+			/* If this fails, a later call tries again. */
+			w->kept_fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void release_descriptors(struct cw_webhook *w)
+{
+	for (unsigned i = 0; i < KEPT_FDS; i++) {
+		closep(&w->kept_fds[i]);
+		w->kept_fds[i] = -1;
+	}
+}
+
+static void on_posted(enum cw_child_end end, const char *output, size_t len, void *user)
 {
 	struct alert *a = user;
-	size_t have = a->reason ? strlen(a->reason) : MAX_REASON_BYTES, more = size * n;
 
-	if (have < MAX_REASON_BYTES) {
-		more = more < MAX_REASON_BYTES - have ? more : MAX_REASON_BYTES - have;
-		memcpy(a->reason + have, data, more);
-		a->reason[have + more] = '\0';
+	a->child = NULL;
+	a->owner->n_children--;
+	keep_descriptors(a->owner);
+	a->result = (struct cw_webhook_result){ 0 };
+	if (end == CW_CHILD_EXITED && len == sizeof(a->result))
+		memcpy(&a->result, output, sizeof(a->result));
+	else
+		(void)snprintf(
+			a->result.why, sizeof(a->result.why), "%s",
+			end == CW_CHILD_TIMED_OUT || end == CW_CHILD_ABANDONED
+				? "no answer in time; perhaps the name server does not answer"
+				: "the attempt crashed");
+	/* The child has read an answer from the network. */
+	a->result.why[sizeof(a->result.why) - 1] = '\0';
+	a->result.reason[sizeof(a->result.reason) - 1] = '\0';
+	take_result(a);
+}
+
+/* Starts the child. Returns 0 or -errno. */
+static int start_child(struct alert *a)
+{
+	struct cw_webhook *w = a->owner;
+	const struct cw_webhook_request request = { .url = w->url,
+						    .id = a->id,
+						    .json = a->json,
+						    .headers = w->headers,
+						    .timeout_ms = w->config.timeout_ms };
+	struct cw_child_config config = { .main = cw_webhook_post_main,
+					  .job = cw_webhook_post_child,
+					  .forks = w->config.forks,
+					  .deadline_ms = w->config.timeout_ms + CHILD_MARGIN_MS,
+					  .max_output = sizeof(struct cw_webhook_result),
+					  .fn = on_posted,
+					  .user = a };
+	char *arg = cw_webhook_request_pack(&request, &config.arg_len);
+	int r;
+
+	if (!arg)
+		return -ENOMEM;
+	config.arg = arg;
+	r = cw_child_start(w->children, &config, &a->child);
+	if (r == -EMFILE || r == -ENFILE) {
+		release_descriptors(w);
+		r = cw_child_start(w->children, &config, &a->child);
 	}
-	a->response_bytes += size * n;
-	return a->response_bytes > MAX_RESPONSE_BYTES ? 0 : size * n;
-}
-
-static bool append_header(struct curl_slist **list, const char *line)
-{
-	struct curl_slist *longer = curl_slist_append(*list, line);
-
-	if (longer)
-		*list = longer;
-	return longer != NULL;
-}
-
-static bool make_headers(struct alert *a)
-{
-	char key[128];
-
-	(void)snprintf(key, sizeof(key), "Idempotency-Key: %.100s", a->id);
-	if (!append_header(&a->headers, "Content-Type: application/json") ||
-	    !append_header(&a->headers, "Expect:") || !append_header(&a->headers, key))
-		return false;
-	for (const struct curl_slist *h = a->owner->headers; h; h = h->next) {
-		if (!append_header(&a->headers, h->data))
-			return false;
-	}
-	return true;
-}
-
-static int set_options(struct alert *a)
-{
-	long timeout_ms = a->owner->config.timeout_ms;
-	CURL *e = a->easy;
-	CURLcode r = CURLE_OK;
-
-	/* Each call may fail: memory may run out, or curl may lack a feature. */
-	r |= cw_webhook_only_http(e);
-	r |= curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-	r |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	r |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	r |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, timeout_ms);
-	r |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
-	r |= curl_easy_setopt(e, CURLOPT_USERAGENT, "collwatch/" CW_VERSION);
-	r |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, a->headers);
-	r |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(a->json));
-	r |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, a->json);
-	r |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_response);
-	r |= curl_easy_setopt(e, CURLOPT_WRITEDATA, a);
-	r |= curl_easy_setopt(e, CURLOPT_PRIVATE, a);
-	return r == CURLE_OK ? cw_webhook_hosts_apply(a->owner->hosts, e, &a->addresses) : -EIO;
+	cw_secret_free(arg);
+	return r;
 }
 
 /* Renders the text anew. Returns false if the alert is withdrawn; we have freed it then. */
@@ -334,71 +264,24 @@ static bool renew(struct alert *a)
 	return true;
 }
 
-static void start_transfer(struct alert *a)
-{
-	if (!renew(a))
-		return;
-	a->easy = curl_easy_init();
-	if (a->easy && make_headers(a) && set_options(a) == 0 &&
-	    cw_curl_loop_add(a->owner->loop, a->easy) == 0)
-		return;
-	stop_transfer(a);
-	retry_later(a, "no transfer could be started");
-}
-
-static void on_addresses(const char *error, void *user)
-{
-	struct cw_webhook *w = user;
-	struct alert *a = w->alerts;
-
-	w->is_looking_up = false;
-	/*
-	 * Start at the head again after each attempt, because its callback may have changed the
-	 * list.
-	 */
-	while (a) {
-		if (!a->needs_addresses) {
-			a = a->next;
-			continue;
-		}
-		a->needs_addresses = false;
-		if (error)
-			retry_later(a, error);
-		else
-			start_transfer(a);
-		a = w->alerts;
-	}
-}
-
 static void on_attempt(evutil_socket_t fd, short what, void *arg)
 {
+	static const struct timeval busy = { .tv_usec = BUSY_MS * 1000 };
 	struct alert *a = arg;
 	struct cw_webhook *w = a->owner;
-	char why[128];
-	int r;
 
-	a->attempts++;
-	w->stats.attempts++;
-	a->status = 0;
-	a->response_bytes = 0;
-	if (!a->reason)
-		/* NULL = out of memory; we then log no reason. */
-		a->reason = cw_secret_malloc(MAX_REASON_BYTES + 1);
-	if (a->reason)
-		*a->reason = '\0';
-	if (w->is_looking_up) {
-		a->needs_addresses = true;
+	/* Check first, because rendering is costly. */
+	if (w->n_children < MAX_CHILDREN && !renew(a))
+		return;
+	if (w->n_children == MAX_CHILDREN || start_child(a) < 0) {
+		w->stats.no_child++;
+		if (evtimer_add(a->timer, &busy) < 0)
+			finish(a, false);
 		return;
 	}
-	r = cw_webhook_hosts_look_up(w->hosts, CW_WEBHOOK_LOOK_UP_NS, on_addresses, w);
-	if (r == 0) {
-		w->is_looking_up = a->needs_addresses = true;
-	} else if (r > 0) {
-		start_transfer(a);
-	} else {
-		(void)snprintf(why, sizeof(why), "its name cannot be looked up: %s", strerror(-r));
-		retry_later(a, why);
-	}
+	w->n_children++;
+	a->attempts++;
+	w->stats.attempts++;
 }
 
 bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char *id)
@@ -521,10 +404,11 @@ static int take_headers(struct cw_webhook *w, const char *from, const char *path
 			struct cw_err *err)
 {
 	_cleanup_(secret_freep) char *text = cw_secret_strdup(from);
-	char *rest = text, *line;
+	char *rest = text, *line, *end;
 	unsigned number = 0;
 
-	if (!text)
+	w->headers = end = cw_secret_calloc(strlen(from) + 2, 1);
+	if (!text || !end)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
@@ -534,9 +418,56 @@ static int take_headers(struct cw_webhook *w, const char *from, const char *path
 		if (!is_header(line))
 			return cw_err_set(err, EINVAL, "%s:%u: not a \"Name: value\" line", path,
 					  number);
-		if (!append_header(&w->headers, line))
-			return cw_err_set(err, ENOMEM, "out of memory");
+		end = stpcpy(stpcpy(end, line), "\n");
 	}
+	return 0;
+}
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text >= 0x80)
+			return false;
+	return true;
+}
+
+/* Checks the URL, and takes its host. Returns 0 or -errno with err set, which quotes no secret. */
+static int take_host(struct cw_webhook *w, struct cw_err *err)
+{
+	char *scheme = NULL, *host = NULL;
+	CURLU *u = curl_url();
+	int r = 0;
+
+	if (!u)
+		return cw_err_set(err, ENOMEM, "out of memory");
+	if (curl_url_set(u, CURLUPART_URL, w->url, 0) != CURLUE_OK ||
+	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+	    curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+		r = cw_err_set(err, EINVAL, "webhook URL is malformed");
+	else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+		r = cw_err_set(err, EINVAL, "webhook URL must be http or https, not %s", scheme);
+	else if (!is_ascii(host))
+		/* libcurl would convert the name by the locale, and a daemon has no locale. */
+		r = cw_err_set(err, EINVAL,
+			       "webhook URL: write the host name in its ASCII form (xn--…)");
+	else if (!(w->host = strdup(host)))
+		r = cw_err_set(err, ENOMEM, "out of memory");
+	curl_free(scheme);
+	curl_free(host);
+	curl_url_cleanup(u);
+	return r;
+}
+
+/* Makes libcurl use secret memory. Its count of users ends with the process. */
+static int use_curl(void)
+{
+	static bool is_used;
+
+	if (!is_used &&
+	    curl_global_init_mem(CURL_GLOBAL_NOTHING, cw_secret_malloc, cw_secret_free,
+				 cw_secret_realloc, cw_secret_strdup, cw_secret_calloc) != 0)
+		return -ENOMEM;
+	is_used = true;
 	return 0;
 }
 
@@ -553,16 +484,16 @@ int cw_webhook_new(const struct cw_webhook_config *config, struct cw_webhook **r
 		w->config.retry_min_ms = RETRY_MIN_MS;
 	if (!w->config.retry_max_ms)
 		w->config.retry_max_ms = RETRY_MAX_MS;
-	r = cw_curl_loop_new(config->base, on_transfer_done, w, &w->loop);
-	if (r < 0)
-		(void)cw_err_set(err, -r, "libcurl cannot be started");
-	if (r == 0)
-		r = cw_webhook_hosts_new(config->base, config->url, &w->hosts, err);
-	if (r == 0)
-		w->host = cw_webhook_hosts_server(w->hosts);
+	for (unsigned i = 0; i < KEPT_FDS; i++)
+		w->kept_fds[i] = -1;
+	keep_descriptors(w);
+	r = cw_children_new(config->base, &w->children);
 	w->url = cw_secret_strdup(config->url);
-	if (r == 0 && !w->url)
+	w->headers = config->headers ? NULL : cw_secret_strdup("");
+	if (r < 0 || !w->url || (!config->headers && !w->headers) || use_curl() < 0)
 		r = cw_err_set(err, ENOMEM, "out of memory");
+	else
+		r = take_host(w, err);
 	if (r == 0 && config->headers)
 		r = take_headers(w, config->headers, config->header_file, err);
 	if (r < 0) {
@@ -579,10 +510,11 @@ struct cw_webhook *cw_webhook_free(struct cw_webhook *w)
 		return NULL;
 	while (w->alerts)
 		alert_free(w->alerts);
-	w->loop = cw_curl_loop_free(w->loop);
-	curl_slist_free_all(w->headers);
-	cw_webhook_hosts_free(w->hosts);
+	(void)cw_children_free(w->children); /* always NULL */
+	release_descriptors(w);
 	cw_secret_free(w->url);
+	cw_secret_free(w->headers);
+	free(w->host);
 	free(w);
 	return NULL;
 }

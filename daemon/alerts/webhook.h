@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posts alerts as JSON over HTTP(S), with libcurl's multi interface on the daemon's event loop. We
+ * Posts alerts as JSON over HTTP(S). A child makes each attempt (daemon/alerts/webhook_post.h). We
  * retry with exponential backoff and jitter until the server answers 2xx, or up to max_attempts. A
  * 4xx is final, except 408 and 429. If the server sends Retry-After, we wait that long. The header
  * Idempotency-Key has the incident id.
  *
- * Loop thread only; never blocks: for each attempt a child resolves the host names anew
- * (daemon/alerts/webhook_hosts.h).
+ * Loop thread only; never blocks, except cw_webhook_free() for 200 ms.
  */
 #pragma once
 
@@ -16,17 +15,19 @@
 #include "common/clock.h"
 #include "common/err.h"
 
+struct cw_fork_server;
 struct event_base;
 struct cw_webhook;
 
 struct cw_webhook_config {
 	struct event_base *base;
+	struct cw_fork_server *forks; /* has the job cw_webhook_post_child(); borrowed */
 	const struct cw_clock *clock;
 	const char *url; /* begins with https:// or http:// */
 	/* Further headers such as "Authorization: …", one per line; NULL = none. */
 	const char *headers;
 	const char *header_file; /* path of the file with these headers, for messages */
-	uint32_t timeout_ms;     /* time limit of one attempt */
+	uint32_t timeout_ms;     /* time limit of one attempt, with the look-up of its name */
 	uint32_t max_attempts;
 	uint32_t max_pending;
 	/* Wait before the second attempt; it doubles for each further one. 0 = 1 s. */
@@ -74,6 +75,7 @@ bool cw_webhook_is_pending(const struct cw_webhook *w, uint32_t uid, const char 
 
 struct cw_webhook_stats {
 	uint64_t attempts, delivered, failed, refused;
+	uint64_t no_child; /* number of times that an alert waited because no child was free */
 	uint32_t pending;
 };
 void cw_webhook_stats(const struct cw_webhook *w, struct cw_webhook_stats *ret);

@@ -4,7 +4,8 @@
 
 #include "common/err.h"
 
-#define CW_WEBHOOK_PROBE_MS 5000
+/* The system's resolver tries a second name server after 5 s. */
+#define CW_WEBHOOK_PROBE_MS 10000
 
 enum cw_webhook_probe {
 	CW_WEBHOOK_PROBE_OK = 0,
@@ -14,7 +15,7 @@ enum cw_webhook_probe {
 
 /*
  * Resolves the server's name, connects and, for https, performs the TLS handshake. Stores the
- * reason of a failure in err. Blocks for at most CW_RESOLVE_NS and CW_WEBHOOK_PROBE_MS together. It
- * runs its own event loop, so never call it from the daemon's loop.
+ * reason of a failure in err. Blocks for at most CW_WEBHOOK_PROBE_MS. With libcurl before 7.87 it
+ * blocks as long as the system's resolver. Never call it from the daemon's loop.
  */
 enum cw_webhook_probe cw_webhook_probe(const char *url, struct cw_err *err);

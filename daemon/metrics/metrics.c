@@ -185,6 +185,8 @@ static const struct metric metrics[] = {
 	COUNTER("webhook_delivered_total", alerts.webhook.delivered, "Alerts the server took."),
 	COUNTER("webhook_failed_total", alerts.webhook.failed,
 		"Alerts given up for now; they are tried again later."),
+	COUNTER("webhook_no_child_total", alerts.webhook.no_child,
+		"Waits of an alert because no child was free to post it."),
 	GAUGE32("webhook_pending", alerts.webhook.pending,
 		"Alerts under way, or waiting for their next try."),
 

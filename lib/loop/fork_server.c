@@ -226,6 +226,9 @@ static _Noreturn void run_job(const struct cw_fork_job *job, int fd)
 {
 	reset_signals();
 	(void)close(CONTROL_FD);
+	/* Other processes of the daemon's user must not read or trace a child with a secret. */
+	if (!job->capabilities)
+		(void)prctl(PR_SET_DUMPABLE, 0);
 	if (keep_capabilities(job->capabilities) < 0)
 		_exit(1);
 	_exit(job->run(fd));
@@ -777,6 +780,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked_fn fn, void *user,
 		       struct cw_fork_request **ret)
 {
+	unsigned max = CW_FORK_REQUESTS - CW_FORK_RESERVED;
 	struct cw_fork_request *q;
 	uint32_t number = 0;
 	int r;
@@ -785,7 +789,9 @@ int cw_fork_server_ask(struct cw_fork_server *s, cw_fork_child_fn job, cw_forked
 		number++;
 	if (number == s->config.n_jobs)
 		return -EINVAL;
-	if (s->n_requests == CW_FORK_REQUESTS || (!s->current && (s->pause_ms || s->has_ended)))
+	if (s->config.jobs[number].is_reserved)
+		max = CW_FORK_REQUESTS;
+	if (s->n_requests >= max || (!s->current && (s->pause_ms || s->has_ended)))
 		return -EAGAIN;
 	q = calloc(1, sizeof(*q));
 	if (!q)

@@ -35,6 +35,8 @@ struct event_base;
 
 /* Limit of requests that wait for an answer. */
 #define CW_FORK_REQUESTS 32u
+/* Places that strangers cannot take, because they cause only requests of other jobs. */
+#define CW_FORK_RESERVED 2u
 /* The server's only argument on its command line. */
 #define CW_FORK_SERVER_OPTION "--fork-server"
 
@@ -48,6 +50,7 @@ struct cw_fork_job {
 	cw_fork_child_fn run;
 	/* Capabilities that the child keeps if the server has them, as bits (1 << CAP_X). */
 	uint64_t capabilities;
+	bool is_reserved; /* may use the last CW_FORK_RESERVED places of requests */
 };
 #define CW_FORK_ALL_CAPABILITIES UINT64_MAX
 

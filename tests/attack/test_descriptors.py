@@ -142,7 +142,7 @@ def test_a_storm_of_it_holds_nobody_up(world):
 
 
 USER, ASKERS = 4244, 24
-FEW = 48
+FEW = 64
 
 
 def ask_and_hold(path, uid):

@@ -70,6 +70,11 @@ static int end_the_server(int fd)
 	return kill(getppid(), SIGKILL) + pause();
 }
 
+static int end_reserved(int fd)
+{
+	return 0;
+}
+
 /* Sends its capabilities: effective, permitted, inheritable. */
 static int list_capabilities(int fd)
 {
@@ -93,6 +98,7 @@ static const struct cw_fork_job jobs[] = {
 	{ stay, 0 },
 	{ end_the_server, CW_FORK_ALL_CAPABILITIES },
 	{ list_capabilities, 1u << CAP_SYS_PTRACE },
+	{ .run = end_reserved, .is_reserved = true },
 };
 
 static struct cw_fork_server_config config = {
@@ -303,10 +309,13 @@ Test(fork_server, refuses_more_requests_than_it_has_places_for)
 	struct answer a[CW_FORK_REQUESTS], more;
 	struct cw_fork_request *request;
 
-	for (unsigned i = 0; i < CW_FORK_REQUESTS; i++)
+	for (unsigned i = 0; i < CW_FORK_REQUESTS - CW_FORK_RESERVED; i++)
 		ask(end_at_once, &a[i]);
 	cr_assert_eq(cw_fork_server_ask(server, answer_and_wait, on_forked, &more, &request),
 		     -EAGAIN);
+	for (unsigned i = CW_FORK_REQUESTS - CW_FORK_RESERVED; i < CW_FORK_REQUESTS; i++)
+		ask(end_reserved, &a[i]);
+	cr_assert_eq(cw_fork_server_ask(server, end_reserved, on_forked, &more, &request), -EAGAIN);
 	for (unsigned i = 0; i < CW_FORK_REQUESTS; i++) {
 		wait_for(&a[i]);
 		cr_assert_eq(a[i].r, 0);

@@ -14,10 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/alerts/webhook_post.h"
 #include "daemon/store/store.h"
+#include "loop/fork_server.h"
 
 static char dir[] = "/tmp/cw-alerts-XXXXXX";
 static struct event_base *base;
+static struct cw_fork_server *forks;
 static struct evhttp *http;
 static struct cw_store *store;
 static struct cw_alerts *alerts;
@@ -118,6 +121,7 @@ static void open_all(const char *mode, const char *format)
 				     .clock = &cw_clock_system };
 	struct cw_alerts_config a = {
 		.base = base,
+		.forks = forks,
 		.clock = &skipping_clock,
 		.state_dir = dir,
 		.on_posted = on_posted,
@@ -139,9 +143,16 @@ static void close_all(void)
 
 static void setup(void)
 {
+	static const struct cw_fork_job jobs[] = { { cw_webhook_post_child, 0, true } };
+	struct cw_fork_server_config server = { .clock = &cw_clock_system,
+						.jobs = jobs,
+						.n_jobs = 1 };
+
 	setenv("no_proxy", "*", 1);
 	cr_assert_not_null(mkdtemp(dir));
 	base = event_base_new();
+	server.base = base;
+	cr_assert_eq(cw_fork_server_new(&server, &forks), 0);
 	serve();
 }
 
@@ -150,6 +161,7 @@ static void teardown(void)
 	char command[64];
 
 	close_all();
+	forks = cw_fork_server_free(forks);
 	evhttp_free(http);
 	event_base_free(base);
 	libevent_global_shutdown();

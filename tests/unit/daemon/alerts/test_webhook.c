@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Against a real HTTP server on loopback, in the same event loop. Names under .test are resolved by
- * the getaddrinfo() of this file, which libcurl finds before the C library's, too.
+ * the getaddrinfo() of this file, which libcurl finds before the C library's, too. The fork server
+ * starts with the first webhook, so that its children have the proxies that the test has set.
  */
 #include "daemon/alerts/webhook.h"
 
@@ -24,11 +25,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/alerts/webhook_post.h"
+#include "loop/fork_server.h"
+
 #define MAX_REQUESTS 16
 /* Of an attempt that ends by itself: no machine is so slow that it is made twice. */
 #define TIMEOUT_MS 600000
 
+static const struct cw_fork_job jobs[] = { { cw_webhook_post_child, 0, true } };
+
 static struct event_base *base;
+static struct cw_fork_server *forks;
 static struct evhttp *http;
 static uint16_t port;
 static int port_fd;
@@ -209,6 +216,7 @@ static void tear_down(void)
 {
 	if (http)
 		evhttp_free(http);
+	forks = cw_fork_server_free(forks);
 	event_base_free(base);
 	(void)close(port_fd);
 	libevent_global_shutdown();
@@ -216,10 +224,22 @@ static void tear_down(void)
 
 TestSuite(webhook, .init = set_up, .fini = tear_down);
 
+static void start_server(void)
+{
+	const struct cw_fork_server_config config = {
+		.base = base, .clock = &cw_clock_system, .jobs = jobs, .n_jobs = 1
+	};
+
+	if (!forks)
+		cr_assert_eq(cw_fork_server_new(&config, &forks), 0);
+}
+
 static uint32_t full_jitter(void *user)
 {
 	return UINT32_MAX;
 }
+
+static uint32_t max_pending = 2;
 
 static struct cw_webhook *make_for(const char *host, uint32_t timeout_ms, uint32_t attempts,
 				   const char *headers)
@@ -231,7 +251,7 @@ static struct cw_webhook *make_for(const char *host, uint32_t timeout_ms, uint32
 		.header_file = "headers",
 		.timeout_ms = timeout_ms,
 		.max_attempts = attempts,
-		.max_pending = 2,
+		.max_pending = max_pending,
 		.retry_min_ms = 20,
 		.retry_max_ms = 50,
 		.random = full_jitter,
@@ -240,6 +260,8 @@ static struct cw_webhook *make_for(const char *host, uint32_t timeout_ms, uint32
 	struct cw_err err = { 0 };
 	char url[128];
 
+	start_server();
+	config.forks = forks;
 	(void)snprintf(url, sizeof(url), "http://%s:%u/hook/s3cret", host, port);
 	config.url = url;
 	cr_assert_eq(cw_webhook_new(&config, &w, &err), 0, "%s", err.text);
@@ -523,6 +545,29 @@ Test(webhook, leaves_half_of_the_places_to_other_users)
 	cw_webhook_free(w);
 }
 
+Test(webhook, counts_alerts_that_wait_for_a_free_child)
+{
+	struct cw_webhook_stats stats = { 0 };
+	struct cw_webhook *w;
+	char id[8];
+
+	max_pending = 16;
+	w = make(TIMEOUT_MS, 3, NULL);
+	answers[0] = 0;
+	for (uint32_t uid = 1; uid <= 6; uid++) {
+		(void)snprintf(id, sizeof(id), "a%u", uid);
+		cr_assert_eq(cw_webhook_post(w, uid, id, "{}", on_outcome, NULL), 0);
+	}
+	while (n_requests < 4 || stats.no_child < 2) {
+		event_base_loop(base, EVLOOP_ONCE);
+		cw_webhook_stats(w, &stats);
+	}
+	cr_assert_eq(stats.attempts, 4, "no other alert has a child");
+	cr_assert_eq(stats.pending, 6);
+	cw_webhook_free(w);
+	cr_assert_eq(outcome.calls, 0);
+}
+
 Test(webhook, can_be_freed_in_mid_transfer)
 {
 	struct cw_webhook *w = make(TIMEOUT_MS, 3, NULL);
@@ -596,6 +641,7 @@ static void post_to(const char *host, uint32_t attempts)
 	wait_for_outcomes(1);
 	cr_assert_eq(resolver->asked_by_self, 0, "a look-up within the daemon holds its loop up");
 	cw_webhook_free(w);
+	forks = cw_fork_server_free(forks);
 	no_child_is_left();
 }
 
@@ -656,19 +702,6 @@ Test(webhook, needs_no_look_up_for_an_address)
 	cr_assert_eq(resolver->asked, 0);
 }
 
-Test(webhook, shares_one_look_up_between_alerts)
-{
-	struct cw_webhook *w = make_for("hooks.test", TIMEOUT_MS, 3, NULL);
-
-	resolver->says[0] = "127.0.0.1";
-	cr_assert_eq(cw_webhook_post(w, 1000, "a1", "{}", on_outcome, NULL), 0);
-	cr_assert_eq(cw_webhook_post(w, 1001, "b1", "{}", on_outcome, NULL), 0);
-	wait_for_outcomes(2);
-	cr_assert_eq(n_requests, 2);
-	cr_assert_eq(resolver->asked, 1);
-	cw_webhook_free(w);
-}
-
 Test(webhook, goes_on_and_can_be_freed_while_a_look_up_hangs)
 {
 	struct event *deadline = evtimer_new(base, on_too_late, NULL);
@@ -683,6 +716,7 @@ Test(webhook, goes_on_and_can_be_freed_while_a_look_up_hangs)
 	cr_assert_eq(resolver->asked_by_self, 0, "a look-up within the daemon holds its loop up");
 	cr_assert(cw_webhook_is_pending(w, 1000, "a1"));
 	cw_webhook_free(w);
+	forks = cw_fork_server_free(forks);
 	no_child_is_left();
 	cr_assert_eq(outcome.calls, 0);
 	event_free(deadline);

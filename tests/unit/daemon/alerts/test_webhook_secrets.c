@@ -22,7 +22,9 @@
 
 #include "common/clock.h"
 #include "daemon/alerts/webhook.h"
+#include "daemon/alerts/webhook_post.h"
 #include "daemon/config/config.h"
+#include "loop/fork_server.h"
 #include "transport/secret.h"
 
 #define MASK 0x55
@@ -143,16 +145,24 @@ static int listener(uint16_t *ret_port)
 	return fd;
 }
 
+static const struct cw_fork_job jobs[] = { { cw_webhook_post_child, 0, true } };
+
 static struct event_base *base;
+static struct cw_fork_server *forks;
 static int listen_fd;
 
 static void set_up(void)
 {
+	struct cw_fork_server_config server = { .clock = &cw_clock_system,
+						.jobs = jobs,
+						.n_jobs = 1 };
 	char before[128];
 	uint16_t port;
 
 	unsetenv("http_proxy");
 	base = event_base_new();
+	server.base = base;
+	cr_assert_eq(cw_fork_server_new(&server, &forks), 0);
 	listen_fd = listener(&port);
 	cr_assert_not_null(mkdtemp(dir));
 	(void)snprintf(conf, sizeof(conf), "%s/conf", dir);
@@ -170,6 +180,7 @@ static void tear_down(void)
 	(void)unlink(headers);
 	(void)rmdir(dir);
 	(void)close(listen_fd);
+	forks = cw_fork_server_free(forks);
 	event_base_free(base);
 }
 
@@ -188,6 +199,7 @@ static struct cw_webhook *make(const struct cw_config *c)
 {
 	struct cw_webhook_config config = {
 		.base = base,
+		.forks = forks,
 		.clock = &cw_clock_system,
 		.url = c->webhook_url,
 		.headers = c->webhook_headers.text,
