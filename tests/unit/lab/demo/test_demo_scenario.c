@@ -57,11 +57,18 @@ Test(demo_scenario, a_cycle_of_two_is_both)
 	cr_assert_not(is_right("two-comm-deadlock", text, 1, 3));
 }
 
-Test(demo_scenario, nobody_is_to_blame_for_the_network)
+Test(demo_scenario, both_ends_of_the_link_are_to_blame_for_the_network)
 {
-	cr_assert(is_right("network-stall", "{\"class\":\"in_collective\",\"culprits\":[]}", 1, 4));
-	cr_assert_not(is_right("network-stall",
-			       "{\"class\":\"in_collective\",\"culprits\":[{\"rank\":1}]}", 1, 4));
+	const char *both = "{\"class\":\"in_collective\",\"detail\":\"connection\","
+			   "\"culprits\":[{\"rank\":1},{\"rank\":2}]}";
+	const char *one = "{\"class\":\"in_collective\",\"detail\":\"connection\","
+			  "\"culprits\":[{\"rank\":1}]}";
+	const char *none = "{\"class\":\"in_collective\",\"culprits\":[]}";
+
+	cr_assert(is_right("network-stall", both, 1, 4));
+	cr_assert_not(is_right("network-stall", both, 3, 4), "of another link");
+	cr_assert_not(is_right("network-stall", one, 1, 4));
+	cr_assert_not(is_right("network-stall", none, 1, 4));
 }
 
 Test(demo_scenario, a_lost_node_is_all_ranks_of_it)
