@@ -146,13 +146,15 @@ static json_t *clean_frames(const json_t *from)
 		if (i < CW_PYTHON_READ_FRAMES && json_is_object(frame))
 			(void)json_array_append_new(
 				frames,
-				json_pack("{s:o, s:o, s:o}", "file",
+				json_pack("{s:o, s:o, s:o, s:b}", "file",
 					  cw_evidence_clean(json_object_get(frame, "file"),
 							    MAX_TEXT_BYTES),
 					  "line", clean_integer(json_object_get(frame, "line")),
 					  "function",
 					  cw_evidence_clean(json_object_get(frame, "function"),
-							    MAX_TEXT_BYTES)));
+							    MAX_TEXT_BYTES),
+					  "entry",
+					  (int)json_is_true(json_object_get(frame, "entry"))));
 	return frames;
 }
 
@@ -165,7 +167,8 @@ static json_t *clean_threads(const json_t *from)
 		if (i < CW_PYTHON_READ_THREADS && json_is_object(each))
 			(void)json_array_append_new(
 				threads,
-				json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "id",
+				json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "run_ns",
+					  clean_integer(json_object_get(each, "run_ns")), "id",
 					  cw_evidence_clean(json_object_get(each, "id"),
 							    MAX_NAME_BYTES),
 					  "tid", clean_integer(json_object_get(each, "tid")),

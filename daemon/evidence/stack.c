@@ -120,8 +120,9 @@ static void write_threads(struct writer *w, const struct cw_stack_copy *copy, st
 		if (t->result == CW_STACK_OURS || t->result == CW_STACK_GONE)
 			continue;
 		if (has_stack(t))
-			line = json_pack("{s:i, s:o, s:o}", "tid", (int)t->tid, "name",
-					 thread_name(t), "frames", cw_unwinder_frames(u, i));
+			line = json_pack("{s:i, s:o, s:I, s:o}", "tid", (int)t->tid, "name",
+					 thread_name(t), "run_ns", (json_int_t)t->run_ns, "frames",
+					 cw_unwinder_frames(u, i));
 		else
 			line = json_pack("{s:i, s:o, s:[], s:s}", "tid", (int)t->tid, "name",
 					 thread_name(t), "frames", "note",

@@ -41,9 +41,10 @@ static int add_thread(json_t *threads, const json_t *line)
 		    json_array_append_new(frames, clean_frame(frame)) < 0)
 			break;
 	}
-	thread = json_pack("{s:o, s:o, s:o}", "tid", clean_integer(json_object_get(line, "tid")),
-			   "name", cw_evidence_clean(json_object_get(line, "name"), 64), "frames",
-			   frames);
+	thread = json_pack("{s:o, s:o, s:o, s:o}", "tid",
+			   clean_integer(json_object_get(line, "tid")), "name",
+			   cw_evidence_clean(json_object_get(line, "name"), 64), "run_ns",
+			   clean_integer(json_object_get(line, "run_ns")), "frames", frames);
 	if (thread && json_object_get(line, "note"))
 		(void)json_object_set_new(
 			thread, "note",

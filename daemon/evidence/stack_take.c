@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/parse.h"
 #include "daemon/evidence/stack_confine.h"
 #include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
@@ -346,6 +347,19 @@ static int read_syscall(struct cw_stack_copy *copy, pid_t tid, struct cw_procfs_
 	return n < 0 ? (int)n : cw_procfs_parse_syscall(text, ret);
 }
 
+/* Returns the time that the thread has run; 0 = not known. */
+static uint64_t read_run_ns(const struct cw_stack_copy *copy, pid_t tid)
+{
+	const char *at;
+	char text[64];
+	uint64_t ns;
+
+	if (cw_procfs_read_task(copy->pid, tid, "schedstat", text, sizeof(text)) <= 0)
+		return 0;
+	at = text;
+	return cw_parse_digits(&at, 10, &ns) == 0 ? ns : 0;
+}
+
 /*
  * Copies the stack of a thread that sleeps in a system call that we must not interrupt. Does not
  * hold the thread. Returns false if the thread is in another call.
@@ -373,6 +387,8 @@ static bool take_asleep(struct cw_stack_copy *copy, struct cw_stack_thread *t, u
 		t->result = CW_STACK_NOT_STOPPED;
 		return true;
 	}
+	if (read_run_ns(copy, t->tid) != t->run_ns)
+		t->run_ns = 0;
 	t->result = t->stack_len ? CW_STACK_PEEKED : CW_STACK_NOT_ALLOWED;
 	return true;
 }
@@ -388,6 +404,12 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 	}
 	memcpy(t->name, st.name, sizeof(t->name));
 	t->state = st.state;
+	/*
+	 * Only the time of a thread that sleeps is exact. For a thread that we hold, this is as
+	 * late as possible, because the hold itself makes the thread run.
+	 */
+	if (st.state == 'S' || st.state == 'T')
+		t->run_ns = read_run_ns(copy, t->tid);
 	if (st.state == 'D')
 		t->result = CW_STACK_UNINTERRUPTIBLE;
 	else if (st.state == 'Z' || st.state == 'X')

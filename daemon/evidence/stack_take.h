@@ -53,6 +53,12 @@ struct cw_stack_thread {
 	uint8_t result; /* enum cw_stack_result */
 	int error;      /* errno, for CW_STACK_FAILED */
 	int64_t held_ns;
+	/*
+	 * Time that the thread had run when it slept, from schedstat; 0 = it did not sleep, or not
+	 * known. If the thread had the same time earlier, it slept since, and its stack is the
+	 * same.
+	 */
+	uint64_t run_ns;
 	uint64_t pc, sp;
 	/* Registers by their DWARF numbers; only for CW_STACK_TAKEN. */
 	uint64_t regs[CW_STACK_MAX_REGS];

@@ -42,6 +42,7 @@ static const struct cw_python_layout layouts[] = {
 		 .previous = 48,
 		 .instr = 56,
 		 .owner = 69,
+		 .is_entry = 68,
 		 .lines = CW_PYTHON_LINES_LOCATIONS,
 		 .first_line = 72,
 		 .file = 112,

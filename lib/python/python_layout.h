@@ -41,6 +41,11 @@ struct cw_python_layout {
 	uint16_t frame_bytes; /* size without the frame's variables */
 	uint16_t code, previous, instr, owner;
 	/*
+	 * Offset in a frame of the flag of a frame that C code called. 0 = such a frame is the one
+	 * before a frame without Python code, or frames are objects, and C code called each.
+	 */
+	uint16_t is_entry;
+	/*
 	 * Offsets in a code object. Its first line, its texts and its table of lines lie side by
 	 * side. The agent records the qualified name. Before 3.11 a code object has no qualified
 	 * name.

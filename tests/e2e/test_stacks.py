@@ -55,6 +55,20 @@ def test_takes_native_stacks_on_request_and_of_a_single_rank(daemon):
     expect("native, thread" in shown(daemon, "many", "3"), "one rank")
 
 
+def test_python_and_native_frames_are_one_stack_where_both_show_one_moment(daemon):
+    (job,) = daemon.jobs
+    stop_outside_nccl(job.ranks[3])
+    try:
+        text = shown(daemon, "many", "3", "--all-frames", "--no-pager")
+    finally:
+        job.ranks[3].send_signal(signal.SIGCONT)
+    native = text[text.index("native, thread"):]
+    expect("Python frames marked" in native, text)
+    # The functions of the program stand between the frames of the C library.
+    expect(re.search(r"libc\S*( .*)?\n(.*\n)*?\s+> train_step .*\n(.*\n)*?\s+> main .*\n(.*\n)*?.* libc", native),
+           text)
+
+
 def test_folded_has_a_line_for_each_stack(daemon):
     lines = shown(daemon, "many", "--folded").splitlines()
     expect(all(re.fullmatch(r"python main(;[^;]+)+ \d+", line) for line in lines), lines)

@@ -87,14 +87,14 @@ EVIDENCE = {
                                            "source": (None, str)})}]}),
     "native": (None, {
         "status": STATUS_OF_PART, "reason": str, "held_ms?": SECONDS,
-        "threads?": [{"tid": number, "name": (None, str), "note?": str,
+        "threads?": [{"tid": number, "name": (None, str), "run_ns?": (None, number), "note?": str,
                       "frames": [{"pc": (None, ID), "symbol": (None, str), "offset": (None, number),
                                   "module": (None, str), "file": (None, str), "line": (None, number)}]}]}),
     "python": (None, {
         "status": STATUS_OF_PART, "reason": str,
         "threads?": [{"id": str, "tid?": (None, number), "current": bool, "name": (None, str),
-                      "gil?": (None, "holds", "wants"), "note?": (None, str),
-                      "frames": [{"file": str, "line": (None, number), "function": str}]}]}),
+                      "run_ns?": (None, number), "gil?": (None, "holds", "wants"), "note?": (None, str),
+                      "frames": [{"file": str, "line": (None, number), "function": str, "entry?": bool}]}]}),
 }
 
 # A tree: its nodes hold such nodes.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Bytes that punctuation and field names of one thread take in compact JSON, without its frames. */
-#define THREAD_OVERHEAD 160u
+#define THREAD_OVERHEAD 190u
 
 struct doc {
 	pid_t pid;
@@ -57,9 +57,9 @@ static json_t *make_frames(const struct cw_python_thread *t)
 		const struct cw_python_frame *f = &t->frames[i];
 		json_t *line = f->line ? json_integer(f->line) : json_null();
 
-		if (json_array_append_new(frames,
-					  json_pack("{s:s, s:o, s:s}", "file", f->file, "line",
-						    line, "function", f->function)) < 0) {
+		if (json_array_append_new(frames, json_pack("{s:s, s:o, s:s, s:b}", "file", f->file,
+							    "line", line, "function", f->function,
+							    "entry", (int)f->is_entry)) < 0) {
 			json_decref(frames);
 			return NULL;
 		}
@@ -74,9 +74,10 @@ static json_t *make_thread(const struct cw_python_thread *t)
 	char id[24];
 
 	(void)snprintf(id, sizeof(id), "0x%016" PRIx64, t->id);
-	return json_pack("{s:s, s:o, s:b, s:o, s:s?, s:s?, s:o}", "id", id, "tid", tid, "current",
-			 0, "name", name, "gil", lock_of(t), "note", note_of(t->state), "frames",
-			 make_frames(t));
+	return json_pack("{s:s, s:o, s:b, s:o, s:I, s:s?, s:s?, s:o}", "id", id, "tid", tid,
+			 "current", 0, "name", name, "run_ns",
+			 (json_int_t)(t->task ? t->task->run_ns : 0), "gil", lock_of(t), "note",
+			 note_of(t->state), "frames", make_frames(t));
 }
 
 static void on_thread(const struct cw_python_thread *t, void *user)

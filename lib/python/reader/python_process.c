@@ -197,6 +197,13 @@ static void add_task(struct cw_python_process *p, int tasks_fd, int32_t tid, boo
 	(void)snprintf(name, sizeof(name), "%d/syscall", tid);
 	if (read_small(tasks_fd, name, text, sizeof(text)) > 0)
 		task->futex = futex_of(text);
+	(void)snprintf(name, sizeof(name), "%d/schedstat", tid);
+	if (read_small(tasks_fd, name, text, sizeof(text)) > 0) {
+		const char *at = text;
+
+		if (cw_parse_digits(&at, 10, &task->run_ns) < 0)
+			task->run_ns = 0;
+	}
 	(void)snprintf(name, sizeof(name), "%d/comm", tid);
 	n = read_small(tasks_fd, name, task->name, sizeof(task->name));
 	if (n < 0)

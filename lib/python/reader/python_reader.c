@@ -46,6 +46,7 @@
 
 struct link {
 	uint64_t frame, code, instr;
+	bool is_entry;
 };
 
 struct chain {
@@ -214,6 +215,7 @@ static struct link link_of(const struct cw_python_layout *l, uint64_t frame, con
 			     .code = word(bytes, l->code) & ~CW_PYTHON_POINTER_TAGS };
 	int32_t index;
 
+	link.is_entry = l->has_frame_objects || (l->is_entry && bytes[l->is_entry]);
 	if (l->has_frame_objects) {
 		memcpy(&index, bytes + l->instr, sizeof(index));
 		link.instr = (uint64_t)(int64_t)index;
@@ -249,8 +251,12 @@ static bool read_chain(struct reader *r, const struct thread_head *head, struct 
 			return false;
 		if (l->has_frame_objects || bytes[l->owner] < CW_PYTHON_OWNER_C)
 			ret->links[ret->n++] = link_of(l, frame, bytes);
+		else if (ret->n)
+			ret->links[ret->n - 1].is_entry = true;
 		frame = word(bytes, l->previous);
 	}
+	if (ret->n)
+		ret->links[ret->n - 1].is_entry = true;
 	return true;
 }
 
@@ -498,6 +504,7 @@ static bool describe(struct reader *r, const struct link *link, struct cw_python
 		return false;
 	memcpy(&at.first_line, code + l->first_line, sizeof(at.first_line));
 	at.line_table = word(code, l->line_table);
+	ret->is_entry = link->is_entry;
 	ret->line = cw_python_line(&r->cached, l, &at);
 	copy_text(r, word(code, l->file), true, ret->file, sizeof(ret->file));
 	copy_text(r, word(code, l->name), false, ret->function, sizeof(ret->function));

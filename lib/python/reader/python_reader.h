@@ -37,6 +37,11 @@ struct cw_python_task {
 	int32_t tid;
 	int32_t inner_tid; /* number in the process's own pid namespace */
 	char name[16];
+	/*
+	 * Time that the thread had run before we read its stack, from schedstat; 0 = not known. If
+	 * the thread has the same time later, it has not run since, and its stack is the same.
+	 */
+	uint64_t run_ns;
 	uint64_t futex; /* address of the futex that the thread waits for; 0 = it waits for none */
 };
 
@@ -44,6 +49,8 @@ struct cw_python_frame {
 	uint32_t line;      /* line number; 0 = not known */
 	char file[256];     /* UTF-8; the end of a longer path; "???" = unreadable */
 	char function[128]; /* UTF-8; the beginning of a longer name */
+	/* C code called the frame, so the interpreter's loop is on the C stack once for it. */
+	bool is_entry;
 };
 
 enum cw_python_thread_state {

@@ -13,6 +13,7 @@
 #include "common/text.h"
 #include "report/frames.h"
 #include "report/json_util.h"
+#include "report/stacks/stack_merge.h"
 
 /*
  * Limits on the printed frames. This many usually reach the code below a framework's internals.
@@ -20,6 +21,8 @@
  */
 #define MAX_PYTHON_FRAMES 10
 #define MAX_NATIVE_FRAMES 12
+/* A merged stack has Python frames as well. */
+#define MAX_MERGED_FRAMES 24u
 #define INDENT 6
 #define NAME_COLUMNS 36
 #define MAX_SYMBOL 200
@@ -175,16 +178,57 @@ static void put_kernel_side(const struct cw_text *t, const json_t *thread)
 	}
 }
 
+/* Returns the Python thread with this number; NULL = none. */
+static const json_t *python_thread_of(const json_t *evidence, json_int_t tid)
+{
+	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
+	const json_t *thread;
+	size_t i;
+
+	json_array_foreach (threads, i, thread)
+		if (cw_json_int(thread, "tid", -1) == tid)
+			return thread;
+	return NULL;
+}
+
+/* Prints a native stack with the Python frames at their places. */
+static void put_merged_frames(const struct cw_text *t, const json_t *frames, bool all)
+{
+	const json_t *frame;
+	size_t i, n = json_array_size(frames);
+
+	json_array_foreach (frames, i, frame) {
+		bool is_python = json_is_string(json_object_get(frame, "function"));
+
+		if (!all && i == MAX_MERGED_FRAMES) {
+			fprintf(t->out, "%*s… %zu more frame%s\n", INDENT, "", n - i,
+				n - i == 1 ? "" : "s");
+			return;
+		}
+		if (is_python)
+			put_python_frame(t, frame, true, all);
+		else if (all || i == 0 || !frame_is_startup(frame))
+			put_native_frame(t, frame, all);
+	}
+}
+
 static void put_native_thread(const struct cw_text *t, const json_t *evidence, const json_t *thread,
 			      bool all)
 {
 	json_int_t tid = cw_json_int(thread, "tid", 0);
+	json_t *merged = cw_stack_merge(python_thread_of(evidence, tid), thread);
 
 	fprintf(t->out, "    native, thread %" JSON_INTEGER_FORMAT " ", tid);
 	cw_text_put(t, CW_TEXT_PLAIN, cw_json_str(thread, "name", ""));
 	put_kernel_side(t, frame_proc_thread(evidence, tid));
+	if (merged)
+		fputs(", Python frames marked", t->out);
 	fputs(":\n", t->out);
-	put_native_frames(t, json_object_get(thread, "frames"), all);
+	if (merged)
+		put_merged_frames(t, merged, all);
+	else
+		put_native_frames(t, json_object_get(thread, "frames"), all);
+	json_decref(merged);
 }
 
 /* True if the evidence contains the part. Otherwise prints the reason why the part is missing. */

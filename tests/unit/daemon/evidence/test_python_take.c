@@ -34,7 +34,8 @@ Test(python_take, keeps_the_fields_that_it_knows)
 
 	take("{\"status\":\"ok\",\"reason\":\"\",\"more\":1,\"threads\":[{\"id\":\"0x7f\",\"tid\":7,"
 	     "\"current\":true,\"name\":\"python3\",\"gil\":\"holds\",\"note\":null,\"more\":1,"
-	     "\"frames\":[{\"file\":\"a.py\",\"line\":3,\"function\":\"f\",\"more\":1}]}]}");
+	     "\"frames\":[{\"file\":\"a.py\",\"line\":3,\"function\":\"f\",\"entry\":true,"
+	     "\"more\":1}]}]}");
 	cr_expect_str_eq(text_of(part, "status"), "ok");
 	cr_expect_null(json_object_get(part, "more"));
 	cr_expect_eq(json_integer_value(json_object_get(thread(0), "tid")), 7);
@@ -44,7 +45,8 @@ Test(python_take, keeps_the_fields_that_it_knows)
 	frame = json_array_get(json_object_get(thread(0), "frames"), 0);
 	cr_expect_str_eq(text_of(frame, "file"), "a.py");
 	cr_expect_eq(json_integer_value(json_object_get(frame, "line")), 3);
-	cr_expect_eq(json_object_size(frame), 3);
+	cr_expect(json_is_true(json_object_get(frame, "entry")));
+	cr_expect_eq(json_object_size(frame), 4);
 }
 
 Test(python_take, cleans_words_and_names)

@@ -137,6 +137,30 @@ Test(python_reader, skips_frames_without_python_code)
 	}
 }
 
+Test(python_reader, knows_which_frames_c_code_called)
+{
+	for (unsigned minor = CW_PYTHON_MINOR_MIN; minor <= CW_PYTHON_MINOR_MAX; minor++) {
+		struct process *p = make(minor);
+		static struct seen seen;
+
+		READ_ALL(p, &seen);
+		cr_assert_eq(seen.threads[0].n_frames, 2, "3.%u", minor);
+		cr_expect_eq(seen.frames[0][0].is_entry, p->l->has_frame_objects, "3.%u", minor);
+		cr_expect(seen.frames[0][1].is_entry, "3.%u", minor);
+		if (p->l->is_entry) {
+			p->bytes[frame_at(0) + p->l->is_entry] = 1;
+		} else if (!p->l->has_frame_objects) {
+			put(p, frame_at(0) + p->l->previous, BASE + frame_at(2));
+			put(p, frame_at(2) + p->l->previous, BASE + frame_at(1));
+			p->bytes[frame_at(2) + p->l->owner] = CW_PYTHON_OWNER_C;
+		}
+		READ_ALL(p, &seen);
+		cr_assert_eq(seen.threads[0].n_frames, 2, "3.%u", minor);
+		cr_expect(seen.frames[0][0].is_entry, "3.%u", minor);
+		free(p);
+	}
+}
+
 Test(python_reader, writes_names_as_utf8)
 {
 	static const uint16_t wide[] = { 'f', 0x4e2d, 0xd800 };
