@@ -183,7 +183,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
  * Reads the pipe until it is empty. Returns true if no process can write to it any more, and false
  * if more output may come.
  */
-static bool drain(struct cw_child *c, bool *ret_is_too_much)
+static bool read_all(struct cw_child *c, bool *ret_is_too_much)
 {
 	char chunk[READ_CHUNK];
 
@@ -209,6 +209,16 @@ static bool drain(struct cw_child *c, bool *ret_is_too_much)
 			 */
 			return false;
 	}
+}
+
+static bool drain(struct cw_child *c, bool *ret_is_too_much)
+{
+	size_t before = c->len;
+	bool has_ended = read_all(c, ret_is_too_much);
+
+	if (c->len > before && c->config.fn && c->config.on_more)
+		c->config.on_more(c->output, c->len, c->config.user);
+	return has_ended;
 }
 
 static void finish(struct cw_child *c)

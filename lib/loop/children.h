@@ -60,6 +60,11 @@ struct cw_child_config {
 	uint32_t deadline_ms;
 	size_t max_output;
 	cw_child_done_fn fn;
+	/*
+	 * Called whenever more output has come, with all output so far; NULL = only at the end.
+	 * Must not cancel the child.
+	 */
+	void (*on_more)(const char *output, size_t len, void *user);
 	void *user;
 	uid_t uid; /* owner of the processes that the child inspects; 0 = no particular user */
 	/*

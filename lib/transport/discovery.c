@@ -164,7 +164,7 @@ static void look_up(struct cw_discovery *discovery, int64_t now_ns)
 	discovery->has_answer = false;
 	(void)snprintf(discovery->error, sizeof(discovery->error), "no answer within %d s",
 		       (int)(CW_RESOLVE_NS / CW_NS_PER_S));
-	r = cw_resolve_start(discovery->tcp->config.base, &name, 1, on_address, on_round_done,
+	r = cw_resolve_start(discovery->tcp->children, &name, 1, on_address, on_round_done,
 			     discovery, &discovery->resolve);
 	if (r < 0)
 		log_warn("peers_from: %s cannot be looked up: %s; tried again", discovery->text,

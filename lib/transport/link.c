@@ -132,7 +132,7 @@ void cw_link_look_up_all(struct cw_tcp *tcp, int64_t now_ns)
 	tcp->resolve_ns = now_ns + CW_TCP_LOOK_UP_NS;
 	if (!n)
 		return;
-	r = cw_resolve_start(tcp->config.base, names, n, on_address, on_round_done, tcp,
+	r = cw_resolve_start(tcp->children, names, n, on_address, on_round_done, tcp,
 			     &tcp->resolve);
 	if (r < 0)
 		log_warn("host names of peers cannot be looked up: %s; tried again", strerror(-r));

@@ -1,45 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child process writes one record per address into a pipe. A record is smaller than PIPE_BUF, so
- * each read returns whole records. At the deadline we kill the child and wait briefly for its end.
- * If the child survives SIGKILL, we note it in a small table. While this table is full, we start no
- * further child.
+ * A child (loop/children.h) writes one record per address. A record is smaller than PIPE_BUF, so it
+ * arrives whole.
  */
 #include "transport/resolve.h"
 
 #include <cap-ng.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/address.h"
-#include "common/cleanup.h"
-#include "common/close_from.h"
-#include "loop/events.h"
+#include "loop/children.h"
 
 /*
  * Maximum number of addresses per host: two address families, and perhaps two network interfaces.
  */
 #define MAX_ADDRESSES 4u
-/*
- * Time that we wait for a killed child. A child in poll() dies at once. A child that waits for a
- * dead file system does not.
- */
-#define KILL_WAIT_MS 50
-/*
- * Size of the table of children that survived SIGKILL. While the table is full, we start no further
- * child.
- */
-#define MAX_LEFT 4u
+/* While this many children survive SIGKILL, we start no further child. */
+#define MAX_ABANDONED 4u
 
 /*
  * The record that the child writes for one address. It is smaller than PIPE_BUF, so it arrives
@@ -52,19 +36,18 @@ struct answer {
 };
 
 struct cw_resolve {
-	pid_t child;
-	int fd;
-	struct event *event, *timer;
+	struct cw_child *child; /* NULL = it has ended */
+	size_t taken;           /* bytes of its output that we have read */
 	cw_resolve_fn fn;
 	cw_resolve_done_fn done;
 	void *user;
 };
 
-/*
- * Pids of children that we killed and that have not ended yet; 0 = free. The table is global,
- * because children belong to the process.
- */
-static pid_t left[MAX_LEFT];
+/* Argument of the child. */
+struct order {
+	const struct cw_resolve_name *names;
+	unsigned n_names;
+};
 
 /* ---- the child ---- */
 
@@ -103,177 +86,92 @@ static void answer_one(int fd, const struct cw_resolve_name *name)
 		freeaddrinfo(list);
 }
 
-static _Noreturn void cw_run_child(int fd, const struct cw_resolve_name *names, unsigned n_names)
+static int child_main(int out_fd, const void *arg)
 {
-	static const int to_default[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD };
+	const struct order *order = arg;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/*
 	 * Make the child undumpable, because its memory is a copy of the daemon's. Another process
 	 * of its user could otherwise read it once the child has no capabilities.
 	 */
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	for (size_t i = 0; i < sizeof(to_default) / sizeof(to_default[0]); i++)
-		(void)signal(to_default[i], SIG_DFL);
-	/*
-	 * Close the daemon's sockets. Otherwise the child would hold them open after the daemon has
-	 * ended.
-	 */
-	if (dup2(fd, 3) < 0)
-		_exit(1);
-	/* Fails without /proc; the sockets then stay open until the child ends. */
-	(void)cw_close_from(4);
 	/* Drop all capabilities, because the child needs none. */
 	capng_clear(CAPNG_SELECT_CAPS);
 	if (capng_apply(CAPNG_SELECT_CAPS) < 0)
-		_exit(1);
-	for (unsigned i = 0; i < n_names; i++)
-		answer_one(3, &names[i]);
-	_exit(0);
+		return 1;
+	for (unsigned i = 0; i < order->n_names; i++)
+		answer_one(out_fd, &order->names[i]);
+	return 0;
 }
 
 /* ---- the daemon's side ---- */
 
-static void reap_left(void)
-{
-	for (unsigned i = 0; i < MAX_LEFT; i++)
-		if (left[i] && waitpid(left[i], NULL, WNOHANG) != 0)
-			left[i] = 0;
-}
-
-static bool has_place_left(void)
-{
-	for (unsigned i = 0; i < MAX_LEFT; i++)
-		if (!left[i])
-			return true;
-	return false;
-}
-
-static void leave(pid_t child)
-{
-	for (unsigned i = 0; i < MAX_LEFT; i++) {
-		if (!left[i]) {
-			left[i] = child;
-			return;
-		}
-	}
-}
-
-static void end_child(struct cw_resolve *r)
-{
-	struct pollfd p = { .fd = -1, .events = POLLIN };
-
-	if (r->child <= 0)
-		return;
-	(void)kill(r->child, SIGKILL);
-	p.fd = (int)syscall(SYS_pidfd_open, r->child, 0);
-	/*
-	 * Wait for the end. Without a pidfd we cannot wait, and note the child as one that did not
-	 * end.
-	 */
-	if (p.fd >= 0)
-		(void)poll(&p, 1, KILL_WAIT_MS);
-	closep(&p.fd);
-	if (waitpid(r->child, NULL, WNOHANG) == 0)
-		leave(r->child);
-	r->child = 0;
-}
-
-static void finish(struct cw_resolve *r)
-{
-	(void)event_del(r->event);
-	(void)event_del(r->timer);
-	end_child(r);
-	r->done(r->user); /* may free r */
-}
-
-static void on_limit(evutil_socket_t fd, short what, void *user)
-{
-	finish(user);
-}
-
-static void on_readable(evutil_socket_t fd, short what, void *user)
+static void on_more(const char *output, size_t len, void *user)
 {
 	struct cw_resolve *r = user;
 	struct answer a;
-	ssize_t n;
 
-	while ((n = read(r->fd, &a, sizeof(a))) == sizeof(a)) {
+	for (; len - r->taken >= sizeof(a); r->taken += sizeof(a)) {
+		memcpy(&a, output + r->taken, sizeof(a));
 		if (a.error)
 			r->fn(a.tag, NULL, gai_strerror(a.error), r->user);
 		else
 			r->fn(a.tag, (struct sockaddr *)&a.address, NULL, r->user);
 	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	finish(r);
 }
 
-static int start_child(struct cw_resolve *r, const struct cw_resolve_name *names, unsigned n_names)
+static void on_child(enum cw_child_end end, const char *output, size_t len, void *user)
 {
-	int fds[2];
+	struct cw_resolve *r = user;
 
-	reap_left();
-	if (!has_place_left())
-		return -EAGAIN;
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	r->fd = fds[0];
-	r->child = fork();
-	if (r->child == 0)
-		cw_run_child(fds[1], names, n_names);
-	(void)close(fds[1]);
-	if (r->child < 0)
-		return -errno;
-	return fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	r->child = NULL;
+	r->done(r->user); /* may free r */
 }
 
-int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
+int cw_resolve_start_within(struct cw_children *children, int64_t limit_ns,
 			    const struct cw_resolve_name *names, unsigned n_names, cw_resolve_fn fn,
 			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
 {
-	const struct timeval limit = { .tv_sec = limit_ns / CW_NS_PER_S,
-				       .tv_usec = limit_ns % CW_NS_PER_S / 1000 };
-	struct cw_resolve *r = calloc(1, sizeof(*r));
+	const struct order order = { .names = names, .n_names = n_names };
+	struct cw_child_config config = { .main = child_main,
+					  .arg = &order,
+					  .deadline_ms = (uint32_t)(limit_ns / CW_NS_PER_MS),
+					  .fn = on_child,
+					  .on_more = on_more };
+	struct cw_resolve *r;
 	int e;
 
+	if (cw_children_abandoned(children) >= MAX_ABANDONED)
+		return -EAGAIN;
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	r->fd = -1;
-	r->fn = fn;
-	r->done = done;
-	r->user = user;
-	e = start_child(r, names, n_names);
-	if (e >= 0) {
-		r->event = event_new(base, r->fd, EV_READ | EV_PERSIST, on_readable, r);
-		r->timer = event_new(base, -1, 0, on_limit, r);
-		if (!r->event || !r->timer || event_add(r->event, NULL) < 0 ||
-		    event_add(r->timer, &limit) < 0)
-			e = -ENOMEM;
-	}
+	*r = (struct cw_resolve){ .fn = fn, .done = done, .user = user };
+	config.user = r;
+	for (unsigned i = 0; i < n_names; i++)
+		config.max_output +=
+			(names[i].max ? names[i].max : MAX_ADDRESSES) * sizeof(struct answer);
+	e = cw_child_start(children, &config, &r->child);
 	if (e < 0) {
-		cw_resolve_free(r);
+		free(r);
 		return e;
 	}
 	*ret = r;
 	return 0;
 }
 
-int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n_names,
-		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user, struct cw_resolve **ret)
+int cw_resolve_start(struct cw_children *children, const struct cw_resolve_name *names,
+		     unsigned n_names, cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
+		     struct cw_resolve **ret)
 {
-	return cw_resolve_start_within(base, CW_RESOLVE_NS, names, n_names, fn, done, user, ret);
+	return cw_resolve_start_within(children, CW_RESOLVE_NS, names, n_names, fn, done, user,
+				       ret);
 }
 
 struct cw_resolve *cw_resolve_free(struct cw_resolve *r)
 {
-	if (!r)
-		return NULL;
-	event_freep(&r->event);
-	event_freep(&r->timer);
-	end_child(r);
-	if (r->fd >= 0)
-		(void)close(r->fd);
+	if (r && r->child)
+		cw_child_cancel(r->child);
 	free(r);
 	return NULL;
 }

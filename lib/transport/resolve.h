@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 
-struct event_base;
+struct cw_children;
 struct cw_resolve;
 
 /* Default time limit of one call, for all its names together. We drop later answers. */
@@ -37,15 +37,15 @@ typedef void (*cw_resolve_fn)(uint32_t tag, const struct sockaddr *address, cons
 typedef void (*cw_resolve_done_fn)(void *user);
 
 /*
- * Starts a child that looks up all names within limit_ns. Returns 0 or -errno. -EAGAIN: too many
- * earlier children hang in the kernel and survive SIGKILL.
+ * Starts a child of the pool that looks up all names within limit_ns. Returns 0 or -errno. -EAGAIN:
+ * too many earlier children hang in the kernel and survive SIGKILL.
  */
-int cw_resolve_start_within(struct event_base *base, int64_t limit_ns,
+int cw_resolve_start_within(struct cw_children *children, int64_t limit_ns,
 			    const struct cw_resolve_name *names, unsigned n_names, cw_resolve_fn fn,
 			    cw_resolve_done_fn done, void *user, struct cw_resolve **ret);
 /* Like cw_resolve_start_within(), with the limit CW_RESOLVE_NS. */
-int cw_resolve_start(struct event_base *base, const struct cw_resolve_name *names, unsigned n_names,
-		     cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
+int cw_resolve_start(struct cw_children *children, const struct cw_resolve_name *names,
+		     unsigned n_names, cw_resolve_fn fn, cw_resolve_done_fn done, void *user,
 		     struct cw_resolve **ret);
-/* Kills the child. No callback follows. Takes NULL; returns NULL. */
+/* Kills the child, which the pool reaps later. No callback follows. Takes NULL; returns NULL. */
 struct cw_resolve *cw_resolve_free(struct cw_resolve *r);

@@ -19,6 +19,7 @@
 
 #include "common/log.h"
 #include "loop/accept_pause.h"
+#include "loop/children.h"
 #include "loop/events.h"
 #include "transport/conn.h"
 #include "transport/discovery.h"
@@ -166,6 +167,8 @@ static int start(struct cw_tcp *tcp, struct cw_err *err)
 	if (tcp->config.tls.key || tcp->config.tls.cert)
 		r = cw_tls_new(&tcp->config.tls, cw_transport_self(tcp->config.transport),
 			       &tcp->tls, err);
+	if (r >= 0 && cw_children_new(tcp->config.base, &tcp->children) < 0)
+		r = cw_err_set(err, ENOMEM, "out of memory");
 	if (r >= 0)
 		r = cw_link_init_all(tcp, err);
 	if (r >= 0 && tcp->config.find_under)
@@ -213,6 +216,7 @@ struct cw_tcp *cw_tcp_free(struct cw_tcp *tcp)
 	}
 	cw_resolve_free(tcp->resolve);
 	cw_discovery_free(tcp->discovery);
+	(void)cw_children_free(tcp->children); /* always NULL */
 	cw_accept_pause_free(tcp->pause);
 	if (tcp->listener)
 		evconnlistener_free(tcp->listener);

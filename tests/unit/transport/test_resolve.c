@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/address.h"
+#include "loop/children.h"
 #include "transport/resolve.h"
 
 /* State of the child while code of a name service runs in it. */
@@ -56,10 +57,25 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 
 struct seen {
 	struct event_base *base;
+	struct cw_children *children;
 	struct cw_resolve *resolve;
 	unsigned addresses[3], errors[3], done;
 	bool is_right;
 };
+
+static struct seen open_loop(void)
+{
+	struct seen s = { .base = event_base_new() };
+
+	cr_assert_eq(cw_children_new(s.base, &s.children), 0);
+	return s;
+}
+
+static void close_loop(struct seen *s)
+{
+	s->children = cw_children_free(s->children);
+	event_base_free(s->base);
+}
 
 static void on_address(uint32_t tag, const struct sockaddr *address, const char *error, void *user)
 {
@@ -94,10 +110,10 @@ Test(resolve, names_are_answered_and_the_round_ends_whatever_the_resolver_does)
 	/* On a busy machine the limit may come before any answer: then there is more time. */
 	for (int64_t ns = CW_RESOLVE_NS; !s.addresses[2] && ns < 64 * CW_RESOLVE_NS; ns *= 2) {
 		if (s.base)
-			event_base_free(s.base);
-		s = (struct seen){ .base = event_base_new() };
-		cr_assert_eq(cw_resolve_start_within(s.base, ns, names, 2, on_address, on_done, &s,
-						     &s.resolve),
+			close_loop(&s);
+		s = open_loop();
+		cr_assert_eq(cw_resolve_start_within(s.children, ns, names, 2, on_address, on_done,
+						     &s, &s.resolve),
 			     0);
 		cr_assert_geq(event_base_dispatch(s.base), 0);
 		cr_assert_eq(s.done, 1);
@@ -109,26 +125,27 @@ Test(resolve, names_are_answered_and_the_round_ends_whatever_the_resolver_does)
 	cr_assert_eq(s.addresses[0] + s.errors[0] + s.errors[2], 0);
 	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
 	cr_assert_eq(errno, ECHILD);
-	event_base_free(s.base);
+	close_loop(&s);
 }
 
 Test(resolve, round_can_be_given_up_at_any_time)
 {
 	const struct cw_resolve_name name = { .host = "localhost", .port = 1, .tag = 0 };
-	struct seen s = { .base = event_base_new() };
+	struct seen s = open_loop();
 
-	cr_assert_eq(cw_resolve_start(s.base, &name, 1, on_address, on_done, &s, &s.resolve), 0);
+	cr_assert_eq(cw_resolve_start(s.children, &name, 1, on_address, on_done, &s, &s.resolve),
+		     0);
 	cw_resolve_free(s.resolve);
 	(void)event_base_loop(s.base, EVLOOP_NONBLOCK);
 	cr_assert_eq(s.done + s.addresses[0], 0);
+	close_loop(&s);
 	cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "no child is left");
-	event_base_free(s.base);
 }
 
 Test(resolve, who_asks_has_neither_descriptors_nor_capabilities_of_the_daemon)
 {
 	const struct cw_resolve_name name = { .host = "rights", .port = 1, .tag = 0 };
-	struct seen s = { .base = event_base_new() };
+	struct seen s = open_loop();
 	int pair[2];
 
 	rights = mmap(NULL, sizeof(*rights), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -136,12 +153,13 @@ Test(resolve, who_asks_has_neither_descriptors_nor_capabilities_of_the_daemon)
 	cr_assert_neq(rights, MAP_FAILED);
 	for (int i = 0; i < 20; i++)
 		cr_assert_eq(pipe(pair), 0); /* not even close-on-exec */
-	cr_assert_eq(cw_resolve_start(s.base, &name, 1, on_address, on_done, &s, &s.resolve), 0);
+	cr_assert_eq(cw_resolve_start(s.children, &name, 1, on_address, on_done, &s, &s.resolve),
+		     0);
 	cr_assert_geq(event_base_dispatch(s.base), 0);
 	cr_assert_eq(s.done, 1);
 	cr_assert(rights->is_seen);
 	cr_assert_leq(rights->n_fds, 4, "%u", rights->n_fds);
 	cr_assert_eq(rights->capabilities, 0, "%x", rights->capabilities);
 	cr_assert_eq(rights->dumpable, 0, "others of its user may look into it");
-	event_base_free(s.base);
+	close_loop(&s);
 }
