@@ -145,6 +145,12 @@ static int64_t moved_ns(const struct connection_edge *e)
 	return a > b ? a : b;
 }
 
+/* Sends and receives use connections of their own, and hang apart from collectives. */
+static bool is_of_op(const struct judge *j, const struct connection_edge *e)
+{
+	return e->is_p2p == !j->seq;
+}
+
 static bool is_at_fault(enum connection_state state)
 {
 	return state == CONNECTION_AT_NETWORK || state == CONNECTION_AT_SENDER ||
@@ -164,7 +170,7 @@ static bool find_edge(struct judge *j)
 		const struct connection_edge *e = &j->edges.v[i];
 		enum connection_state state = connection_edge_state(e);
 
-		if (!is_at_fault(state) || !edge_stands(j, e))
+		if (!is_of_op(j, e) || !is_at_fault(state) || !edge_stands(j, e))
 			continue;
 		if (best &&
 		    (best_state == CONNECTION_AT_NETWORK) != (state == CONNECTION_AT_NETWORK)) {
@@ -241,8 +247,8 @@ static void find_slow(struct judge *j)
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
 
-		if (has_room(e) && e->out.ready > e->in.ready && e->in.ready == e->in.done &&
-		    (!best || busy_step_ns(e) > busy_step_ns(best)))
+		if (is_of_op(j, e) && has_room(e) && e->out.ready > e->in.ready &&
+		    e->in.ready == e->in.done && (!best || busy_step_ns(e) > busy_step_ns(best)))
 			best = e;
 	}
 	if (!best || edge_stands(j, best) || !busy_step_ns(best))
@@ -250,7 +256,9 @@ static void find_slow(struct judge *j)
 	confirms_arrival = best->out.done <= best->in.ready;
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
-		int64_t ns = is_parallel(j, best, e) ? -1 : step_ns(e, confirms_arrival);
+		int64_t ns = !is_of_op(j, e) || is_parallel(j, best, e)
+				     ? -1
+				     : step_ns(e, confirms_arrival);
 
 		n_others += ns >= 0;
 		if (ns > slowest_ns)

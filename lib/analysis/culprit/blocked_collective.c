@@ -316,21 +316,72 @@ int blocked_collective_compare_setup(struct engine_context *s, uint32_t g, struc
 	return 0;
 }
 
+/* Notes the comms whose connections are known. There are none in most jobs. */
+static int find_connections(struct engine_context *s)
+{
+	const struct cw_snapshot *snap = s->snap;
+
+	s->has_connections = cw_arena_new_array(&s->arena, bool, snap->n_comms);
+	s->of_messages =
+		cw_arena_new_array(&s->arena, struct connection_judgement *, snap->n_comms);
+	if (!s->has_connections || !s->of_messages)
+		return -ENOMEM;
+	for (uint32_t c = 0; c < snap->n_comms; c++)
+		for (uint32_t m = 0; m < snap->comms[c].nranks && !s->has_connections[c]; m++)
+			s->has_connections[c] = snap->comms[c].members[m].n_connections > 0;
+	return 0;
+}
+
+/* Judges the gate's call. All messages of a comm have one judgement. */
+static int judge(struct engine_context *s, const struct gate *gate, uint64_t seq,
+		 const struct connection_judgement **ret)
+{
+	struct connection_judgement *found = seq ? NULL : s->of_messages[gate->comm];
+	int r = 0;
+
+	if (!found) {
+		found = cw_arena_new(&s->arena, struct connection_judgement);
+		r = found ? connection_judge(s->snap, gate->comm, seq, gate->op_kind, &s->arena,
+					     found)
+			  : -ENOMEM;
+	}
+	if (r == 0 && !seq)
+		s->of_messages[gate->comm] = found;
+	*ret = found;
+	return r;
+}
+
+/* True if the connection joins the two ranks of the gate's message. */
+static bool is_of_message(const struct engine_context *s, const struct gate *gate,
+			  const struct cw_link *link)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t peer = gate->op && gate->op->peer >= 0 && (uint32_t)gate->op->peer < c->nranks
+				? c->members[gate->op->peer].rank
+				: CW_SNAP_NONE;
+
+	return link->is_set && peer != CW_SNAP_NONE &&
+	       ((link->sender == gate->oldest && link->receiver == peer) ||
+		(link->receiver == gate->oldest && link->sender == peer));
+}
+
 int blocked_collective_judge_connections(struct engine_context *s, uint32_t g, struct finding *f)
 {
 	const struct gate *gate = &s->g.gates[g];
 	bool is_inside = f->verdict_class == CW_CLASS_IN_COLLECTIVE;
 	bool is_unknown =
 		f->verdict_class == CW_CLASS_UNKNOWN && f->detail == CW_DETAIL_PROGRESS_UNKNOWN;
-	struct connection_judgement *found;
+	const struct connection_judgement *found;
 
-	if ((!is_inside && !is_unknown) || f->rank != CW_SNAP_NONE)
-		return 0;
-	found = cw_arena_new(&s->arena, struct connection_judgement);
-	if (!found ||
-	    connection_judge(s->snap, gate->comm, f->seq, gate->op_kind, &s->arena, found) < 0)
+	if (!s->has_connections && find_connections(s) < 0)
 		return -ENOMEM;
-	if (found->detail == CW_DETAIL_NONE)
+	if ((!is_inside && !is_unknown) || f->rank != CW_SNAP_NONE ||
+	    !s->has_connections[gate->comm])
+		return 0;
+	if (judge(s, gate, gate->kind == GATE_P2P ? 0 : f->seq, &found) < 0)
+		return -ENOMEM;
+	if (found->detail == CW_DETAIL_NONE ||
+	    (gate->kind == GATE_P2P && !is_of_message(s, gate, &found->link)))
 		return 0;
 	f->connections = found;
 	f->detail = found->detail;

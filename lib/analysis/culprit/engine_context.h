@@ -87,6 +87,9 @@ struct engine_context {
 	bool *has_given_up; /* per rank: it aborted after waiting for long; NULL = none did */
 	/* Per rank: NCCL reported a lost peer to it, on a comm that it still has. */
 	bool *has_lost_peer;
+	bool *has_connections; /* per comm: some member reports network connections */
+	/* Per comm: what the connections of its messages show; NULL = not judged yet. */
+	struct connection_judgement **of_messages;
 	uint32_t *failed_at; /* per rank: the gate at which its call failed; CW_SNAP_NONE = none */
 	/* Per comm: its first death. death_order.c fills an element at the first look-up. */
 	struct first_death *first_deaths;

@@ -251,6 +251,56 @@ Test(verdict_connections, ignore_impossible_rows)
 	cr_assert_eq(judge()->link.is_set, false);
 }
 
+/* A send that hangs beside the collective has an edge of its own. */
+Test(verdict_connections, of_messages_do_not_explain_a_collective)
+{
+	break_sender();
+	rows[1][0].flags |= CW_CONNECTION_P2P;
+	rows[2][1].flags |= CW_CONNECTION_P2P;
+	cr_assert_eq(judge()->link.is_set, false);
+}
+
+/* Puts the member inside its only message. */
+static void make_message(uint32_t member, unsigned kind, uint32_t peer, struct cw_p2p_peer *count)
+{
+	struct cw_snap_member *m = &snap->comms[0].members[member];
+
+	m->pending->kind = (uint8_t)kind;
+	m->pending->peer = (int32_t)peer;
+	m->pending->coll_seq = 0;
+	m->pending->p2p_seq = 1;
+	m->pending->progress = CW_PROGRESS_REACHED;
+	*m->last = *m->pending;
+	*count = (struct cw_p2p_peer){ .peer = peer };
+	*(kind == CW_OP_SEND ? &count->sends : &count->recvs) = 1;
+	m->known |= CW_KNOWN_P2P;
+	m->p2p = count;
+	m->n_p2p = 1;
+}
+
+Test(verdict_connections, name_the_edge_of_a_message)
+{
+	struct cw_p2p_peer sends, recvs;
+
+	break_sender();
+	for (unsigned side = 0; side < 2; side++) {
+		rows[1 + side][side].flags |= CW_CONNECTION_P2P;
+		rows[1 + side][side].seq = 1;
+	}
+	for (uint32_t m = 0; m < N; m++) {
+		struct cw_snap_member *member = &snap->comms[0].members[m];
+
+		member->coll_entered = member->coll_reached = 41;
+		member->coll_returned = member->coll_completed = 41;
+		if (m != 1 && m != 2)
+			member->pending = NULL;
+	}
+	make_message(1, CW_OP_SEND, 2, &sends);
+	make_message(2, CW_OP_RECV, 1, &recvs);
+	(void)judge();
+	assert_edge(1, 2, CW_LINK_SIDE_SENDER);
+}
+
 /* One link takes a second for a step, and the others none. */
 Test(verdict_connections, name_a_slow_connection)
 {
