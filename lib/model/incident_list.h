@@ -215,10 +215,10 @@
 	X(TEXT, ANY, leader, "leader", ALWAYS, NODE, "", "node that decided") \
 	X(TEXT, FULL, bundle, "bundle", NULLABLE, PATH, "", "directory on that node, or null") \
 	X(TEXT, FULL, command, "command", OPTIONAL, LINE, "", "command for that node") \
-	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "why no alert went out, else absent: `shadow` (`mode = shadow`), `muted`") \
 	X(UID, NUMBER, uid, "uid", OPTIONAL, NONE, "", "the job's user") \
 	X(TEXT, FULL, user, "user", OPTIONAL, USER, "", "name of that user, if the leader's machine knows it in time") \
 	X(LIST, objection, objections, "objections", OPTIONAL, NONE, "", "nodes that delayed the alert in vain") \
+	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "why no alert went out, else absent: `shadow` (`mode = shadow`), `muted`") \
 	X(NAME, CLOSED_AS, closed_as, "closed_as", OPTIONAL, WORDS, "", "if it is over: `slow` (progress resumed), `job_ended`, or `unseen`: no node had it open for ten minutes") \
 	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "how long it blocked ranks; if it is over and this is known")
 

@@ -15,6 +15,7 @@
 #include "numerics/judge/numerics.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/html/render_html.h"
 #include "report/text/render_text.h"
@@ -128,6 +129,8 @@ static void check_round_trip(const struct cw_snapshot *snap)
 static void decide_again(const struct cw_bundle *bundle)
 {
 	struct cw_incident_info info = { .id = "fuzz" };
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 	struct cw_bundle shown = { .evidence = json_incref(bundle->evidence) };
 	struct cw_snapshot *snap = NULL;
 	struct cw_err err = { "" };
@@ -140,9 +143,14 @@ static void decide_again(const struct cw_bundle *bundle)
 		FUZZ_CHECK(cw_verdict_compute(snap, &v) == 0);
 		shown.incident = cw_incident_doc(snap, &v, &info);
 		FUZZ_CHECK(shown.incident);
+		FUZZ_CHECK(cw_incident_facts_read(shown.incident, &arena, &facts, NULL, &err) == 0);
 		if (shown.evidence)
-			FUZZ_CHECK(cw_incident_doc_add_positions(shown.incident, shown.evidence) ==
+			FUZZ_CHECK(cw_incident_facts_add_evidence(&facts, &arena, shown.evidence) ==
 				   0);
+		json_decref(shown.incident);
+		shown.incident = cw_incident_facts_write(&facts);
+		cw_arena_fini(&arena);
+		FUZZ_CHECK(shown.incident);
 		FUZZ_CHECK(cw_render_text(nowhere, &shown, &(struct cw_render_opts){ 0 }) == 0);
 		cw_verdict_fini(&v);
 		(void)cw_snapshot_free(snap); /* always NULL */

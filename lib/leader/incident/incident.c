@@ -24,6 +24,7 @@
 #include "leader/incident/stack_collection.h"
 #include "proto/messages.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/snapshot_text.h"
 
 /*
@@ -53,8 +54,14 @@ struct cw_incident {
 	/* Key of the incident's verdict. */
 	struct cw_verdict_key key;
 	char id[CW_INCIDENT_ID_LEN];
-	/* From the decision, or from a later evaluation that knew more; snapshot is text. */
-	json_t *doc, *snapshot;
+	/* From the decision, or from a later evaluation that knew more; the arena owns them. */
+	struct cw_incident_facts facts;
+	struct cw_arena arena;
+	bool has_facts;
+	/* Memory for a document ran out. The next tick writes the bundle, or sends the notice. */
+	bool owes_bundle, owes_notice;
+	/* Text of the snapshot of these facts; NULL = none yet. */
+	json_t *snapshot;
 	/* Text of a snapshot that is not complete yet; NULL = none. */
 	struct cw_snapshot_text *text;
 	uint32_t verdict_class;
@@ -70,8 +77,9 @@ struct cw_incident {
 	uint64_t coll_seq;
 	int64_t lasted_ns;      /* duration from the first wait to its end; 0 = ongoing */
 	const char *suppressed; /* static text; NULL = not suppressed */
-	/* The times that we found first; NULL = none yet. */
-	json_t *times;
+	/* The times that we found first. */
+	struct cw_incident_times times;
+	bool has_times;
 	/* We continue an earlier bundle, and only change the incident in it. */
 	bool is_kept;
 	/* The earlier bundle stated that its incident was over. */
@@ -116,10 +124,11 @@ static void forget(struct cw_incident *inc)
 	inc->config.effects->cancel(inc->config.effects->user, inc);
 	cw_evidence_set_fini(&inc->evidence);
 	inc->collection = cw_stack_collection_free(inc->collection);
-	json_decref(inc->doc);
+	cw_arena_fini(&inc->arena);
+	inc->facts = (struct cw_incident_facts){ 0 };
+	inc->has_facts = inc->has_times = inc->owes_bundle = inc->owes_notice = false;
 	json_decref(inc->snapshot);
-	json_decref(inc->times);
-	inc->doc = inc->snapshot = inc->times = NULL;
+	inc->snapshot = NULL;
 	inc->is_kept = inc->was_closed = false;
 	inc->text = cw_snapshot_text_free(inc->text);
 	inc->id[0] = '\0';
@@ -283,12 +292,15 @@ static bool is_of_call(const struct cw_incident *inc, const struct cw_verdict *v
 					     .job = inc->config.job,
 					     .uid = inc->config.uid };
 	const struct cw_leader_effects *e = inc->config.effects;
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 	bool is_whole;
 	json_t *doc = e->load_incident ? e->load_incident(e->user, &due, &is_whole) : NULL;
-	const json_t *seq = json_object_get(json_object_get(doc, "where"), "coll_seq");
-	bool is_same = !json_is_integer(seq) || !json_integer_value(seq) ||
-		       (uint64_t)json_integer_value(seq) == v->coll_seq;
+	bool is_same = !doc || cw_incident_facts_read(doc, &arena, &facts, NULL, NULL) < 0 ||
+		       !facts.where || !facts.where->coll_seq ||
+		       facts.where->coll_seq == v->coll_seq;
 
+	cw_arena_fini(&arena);
 	json_decref(doc);
 	return is_same;
 }
@@ -389,43 +401,54 @@ bool cw_incident_was_alerted(const struct cw_incident_config *config,
 	return true;
 }
 
-/* States in the document why the alert is suppressed. */
-static int add_suppressed(const struct cw_incident *inc, json_t *doc)
+/* Makes the document. New reference; NULL = no facts, or out of memory (then we log it). */
+static json_t *make_doc(const struct cw_incident *inc)
 {
-	return inc->suppressed
-		       ? json_object_set_new(doc, "suppressed", json_string(inc->suppressed))
-		       : 0;
+	json_t *doc = inc->has_facts ? cw_incident_facts_write(&inc->facts) : NULL;
+
+	if (inc->has_facts && !doc)
+		leader_log(inc->config.effects, CW_LOG_ERR,
+			   "inc=%s: out of memory for its document, trying again", inc->id);
+	return doc;
 }
 
-static int add_own_fields(const struct cw_incident *inc, json_t *doc)
+/* Adds the facts that only the leader knows. Returns 0 or -ENOMEM. */
+static int add_own_facts(const struct cw_incident *inc, struct cw_incident_facts *facts,
+			 struct cw_arena *arena)
 {
 	char command[64];
 
 	(void)snprintf(command, sizeof(command), "collwatch report %s", inc->id);
-	if (json_object_set_new(doc, "command", json_string(command)) < 0)
-		return -1;
-	if (add_suppressed(inc, doc) < 0)
-		return -1;
-	return json_object_set_new(doc, "uid", json_integer(inc->config.uid));
+	facts->command = cw_arena_strdup(arena, command);
+	facts->suppressed = inc->suppressed;
+	facts->uid = inc->config.uid;
+	return facts->command ? 0 : -ENOMEM;
 }
 
 /*
- * Adds the user's name to the document. The look-up of the name starts with the first document, so
- * that its result is there when the alert is due.
+ * Adds the user's name. The look-up of the name starts with the first document, so that its result
+ * is there when the alert is due. If memory runs out, the document has only the uid.
  */
-static void name_user(const struct cw_incident *inc)
+static void name_user(struct cw_incident *inc)
 {
-	cw_leader_effects_name_user(inc->config.effects, inc->config.uid, inc->doc);
+	const struct cw_leader_effects *e = inc->config.effects;
+
+	if (inc->has_facts && !inc->facts.user && e->user_name)
+		inc->facts.user =
+			cw_arena_strdup(&inc->arena, e->user_name(e->user, inc->config.uid));
 }
 
 static void update_bundle(struct cw_incident *inc)
 {
-	int r = inc->config.effects->update_incident(inc->config.effects->user, inc->doc);
+	json_t *doc = make_doc(inc);
+	int r = doc ? inc->config.effects->update_incident(inc->config.effects->user, doc)
+		    : -ENOMEM;
 
 	if (r < 0)
 		leader_log(inc->config.effects, CW_LOG_WARN,
 			   "inc=%s: its bundle cannot be brought up to date: %s, ignoring", inc->id,
 			   strerror(-r));
+	json_decref(doc);
 }
 
 /*
@@ -442,10 +465,10 @@ static bool may_write(const struct cw_incident *inc)
 /* Writes the bundle with all evidence collected so far. Does nothing without documents. */
 static void write_bundle(struct cw_incident *inc)
 {
-	struct cw_bundle bundle = { .incident = inc->doc, .snapshot = inc->snapshot };
+	struct cw_bundle bundle = { .snapshot = inc->snapshot };
 	int r;
 
-	if (!inc->doc)
+	if (!inc->has_facts)
 		return;
 	name_user(inc);
 	if (inc->is_kept) {
@@ -461,14 +484,18 @@ static void write_bundle(struct cw_incident *inc)
 		if (bundle.evidence)
 			(void)cw_stack_collection_add_evidence(inc->collection, bundle.evidence);
 	}
-	(void)cw_incident_doc_add_positions(inc->doc,
-					    /* On failure the bundle has fewer details. */
-					    bundle.evidence);
-	r = inc->config.effects->put(inc->config.effects->user, &bundle);
+	(void)cw_incident_facts_add_evidence(&inc->facts, &inc->arena,
+					     /* On failure the bundle has fewer details. */
+					     bundle.evidence);
+	bundle.incident = make_doc(inc);
+	inc->owes_bundle = !bundle.incident;
+	r = bundle.incident ? inc->config.effects->put(inc->config.effects->user, &bundle)
+			    : -ENOMEM;
 	if (r < 0)
 		leader_log(inc->config.effects, CW_LOG_WARN,
 			   "inc=%s: the bundle cannot be written yet: %s; kept in memory", inc->id,
 			   strerror(-r));
+	json_decref(bundle.incident);
 	json_decref(bundle.evidence);
 	json_decref(bundle.stacks);
 }
@@ -509,42 +536,34 @@ void cw_incident_write_on(struct cw_incident *inc, const struct cw_snapshot *sna
 		write_bundle(inc);
 }
 
-/*
- * Puts the times that we found first into doc. If we are out of memory, doc keeps the times of this
- * evaluation. A notice has no time of confirmation.
- */
-static void keep_first_times(struct cw_incident *inc, json_t *doc)
+/* Keeps the times that we found first. A notice has no time of confirmation. */
+static void keep_first_times(struct cw_incident *inc, struct cw_incident_times *times)
 {
-	json_t *confirmed = json_object_get(json_object_get(doc, "times"), "confirmed");
-
-	if (!inc->times) {
-		inc->times = json_deep_copy(json_object_get(doc, "times"));
-		return;
-	}
-	if (json_is_null(json_object_get(inc->times, "confirmed")))
-		(void)json_object_set(inc->times, "confirmed", confirmed);
-	(void)json_object_set_new(doc, "times", json_deep_copy(inc->times));
+	if (!inc->has_times)
+		inc->times = *times;
+	else if (!inc->times.confirmed_wall_ns)
+		inc->times.confirmed_wall_ns = times->confirmed_wall_ns;
+	inc->has_times = true;
+	*times = inc->times;
 }
 
 /*
  * True if a new hang in the same place is the same incident. If the earlier hang ended by itself,
  * the new hang is another incident.
  */
-static bool is_the_same(const json_t *doc)
+static bool is_the_same(const struct cw_incident_facts *facts)
 {
-	const char *closed_as = json_string_value(json_object_get(doc, "closed_as"));
-
-	return json_is_object(json_object_get(doc, "times")) &&
-	       (!closed_as || strcmp(closed_as, "job_ended") == 0 ||
-		strcmp(closed_as, "unseen") == 0);
+	return facts->times &&
+	       (!facts->closed_as.text || facts->closed_as.number == CW_CLOSED_AS_JOB_ENDED ||
+		facts->closed_as.number == CW_CLOSED_AS_UNSEEN);
 }
 
-static void reopen(struct cw_incident *inc, json_t *doc)
+static void reopen(struct cw_incident *inc, struct cw_incident_facts *facts)
 {
-	inc->was_closed = json_object_get(doc, "closed_as") != NULL;
-	(void)json_object_del(doc, "closed_as"); /* a key may be absent */
-	(void)json_object_del(doc, "lasted_s");
-	(void)json_object_set_new(json_object_get(doc, "times"), "resolved", json_null());
+	inc->was_closed = facts->closed_as.text != NULL;
+	facts->closed_as = (struct cw_named){ .number = -1 };
+	facts->lasted_s = 0;
+	facts->times->resolved_wall_ns = 0;
 }
 
 /*
@@ -557,32 +576,53 @@ static bool go_on(struct cw_incident *inc, enum cw_severity severity, bool needs
 					     .job = inc->config.job,
 					     .uid = inc->config.uid };
 	const struct cw_leader_effects *e = inc->config.effects;
-	bool is_whole = false;
+	bool is_whole = false, was_notice;
 	json_t *doc = e->load_incident ? e->load_incident(e->user, &due, &is_whole) : NULL;
-	int verdict_class =
-		cw_class_from_name(json_string_value(json_object_get(doc, "class")) ?: "");
-	bool was_notice = cw_incident_doc_is_notice(doc);
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 
-	if (!doc || verdict_class < 0 || !is_the_same(doc)) {
+	if (!doc || cw_incident_facts_read(doc, &arena, &facts, NULL, NULL) < 0 ||
+	    facts.verdict_class.number < 0 || !is_the_same(&facts)) {
+		cw_arena_fini(&arena);
 		json_decref(doc);
 		return false;
 	}
-	reopen(inc, doc);
-	inc->times = json_deep_copy(json_object_get(doc, "times"));
+	json_decref(doc);
+	reopen(inc, &facts);
+	inc->times = *facts.times;
+	inc->has_times = true;
+	was_notice = facts.severity.number == CW_SEVERITY_NOTICE;
 	if ((needs_stacks && !is_whole) || (was_notice && severity == CW_SEVERITY_PAGE)) {
-		json_decref(doc);
+		cw_arena_fini(&arena);
 		return false;
 	}
-	inc->doc = doc;
+	inc->facts = facts;
+	inc->arena = arena;
+	inc->has_facts = true;
 	inc->severity = was_notice ? CW_SEVERITY_NOTICE : CW_SEVERITY_PAGE;
 	inc->is_kept = true;
-	inc->verdict_class = (uint32_t)verdict_class;
+	inc->verdict_class = (uint32_t)facts.verdict_class.number;
 	/* The earlier decision stands, unless it was UNKNOWN. */
 	inc->is_proof = true;
 	inc->is_tie = false;
-	inc->lacks_call = verdict_class == CW_CLASS_MISMATCH &&
-			  !json_array_size(json_object_get(json_object_get(doc, "where"), "sides"));
+	inc->lacks_call =
+		inc->verdict_class == CW_CLASS_MISMATCH && !(facts.where && facts.where->n_sides);
 	return true;
+}
+
+/*
+ * Makes the facts of this evaluation. They are a copy that borrows nothing from snapshot and
+ * verdict. Returns 0 or -ENOMEM.
+ */
+static int make_facts(struct cw_incident *inc, const struct cw_snapshot *snap,
+		      const struct cw_verdict *v, const struct cw_incident_info *info,
+		      struct cw_arena *arena, struct cw_incident_facts *ret)
+{
+	json_t *doc = cw_incident_doc(snap, v, info);
+	int r = doc ? cw_incident_facts_read(doc, arena, ret, NULL, NULL) : -ENOMEM;
+
+	json_decref(doc);
+	return r == 0 ? add_own_facts(inc, ret, arena) : -ENOMEM;
 }
 
 /*
@@ -613,22 +653,24 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 		.bundle = path,
 	};
 	struct cw_snapshot_text *text;
-	json_t *doc;
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 
 	inc->config.effects->path(inc->config.effects->user, inc->id, path, sizeof(path));
-	doc = cw_incident_doc(snap, v, &info);
 	text = cw_incident_part_text(snap, v);
-	if (!doc || !text || add_own_fields(inc, doc) < 0) {
+	if (!text || make_facts(inc, snap, v, &info, &arena, &facts) < 0) {
 		leader_log(inc->config.effects, CW_LOG_ERR,
 			   "inc=%s: out of memory for its documents, keeping the older ones",
 			   inc->id);
-		json_decref(doc);
+		cw_arena_fini(&arena);
 		(void)cw_snapshot_text_free(text); /* always NULL */
 		return;
 	}
-	keep_first_times(inc, doc);
-	json_decref(inc->doc);
-	inc->doc = doc;
+	keep_first_times(inc, facts.times);
+	cw_arena_fini(&inc->arena);
+	inc->facts = facts;
+	inc->arena = arena;
+	inc->has_facts = true;
 	name_user(inc);
 	inc->is_kept = false;
 	/* Text of the previous decision; always NULL. */
@@ -649,9 +691,7 @@ static void remember(struct cw_incident *inc, const struct cw_snapshot *snap,
 
 static const char *summary_of(const struct cw_incident *inc)
 {
-	const char *summary = json_string_value(json_object_get(inc->doc, "summary"));
-
-	return summary ? summary : "";
+	return cw_fact_text(inc->facts.summary.text);
 }
 
 static void log_alert(const struct cw_incident *inc, const char *message_id, int level,
@@ -747,6 +787,7 @@ static void send_alert(struct cw_incident *inc)
 {
 	const struct cw_incident_due due = due_of(inc);
 	const struct cw_leader_effects *e = inc->config.effects;
+	json_t *doc;
 
 	inc->retry_ns = 0;
 	if (inc->suppressed)
@@ -757,22 +798,28 @@ static void send_alert(struct cw_incident *inc)
 		return;
 	}
 	name_user(inc);
-	if (e->alert(e->user, &due, inc->doc) < 0)
+	doc = make_doc(inc);
+	if (!doc || e->alert(e->user, &due, doc) < 0)
 		cw_incident_undelivered(inc);
+	json_decref(doc);
 }
 
 /* Adds the nodes that delayed the alert to the document, so that the user sees why it came late. */
 static void add_objectors(struct cw_incident *inc)
 {
-	json_t *list = inc->n_deferred ? json_array() : NULL;
+	struct cw_incident_objection *list;
 
-	for (unsigned i = 0; list && i < inc->n_objectors; i++)
-		(void)json_array_append_new(list,
-					    json_pack("{s:s, s:s}", "node", inc->objectors[i].node,
-						      "reason", inc->objectors[i].reason));
+	if (!inc->n_deferred)
+		return;
+	list = cw_arena_new_array(&inc->arena, struct cw_incident_objection, inc->n_objectors + 1u);
 	/* Out of memory: only the journal lists the nodes. */
-	if (list)
-		(void)json_object_set_new(inc->doc, "objections", list);
+	if (!list)
+		return;
+	for (unsigned i = 0; i < inc->n_objectors; i++)
+		list[i] = (struct cw_incident_objection){ .node = inc->objectors[i].node,
+							  .reason = inc->objectors[i].reason };
+	inc->facts.objections = list;
+	inc->facts.n_objections = inc->n_objectors;
 }
 
 /*
@@ -788,10 +835,7 @@ static void alert(struct cw_incident *inc)
 	inc->suppressed = inc->config.effects->suppress_reason(inc->config.effects->user, &due);
 	if (inc->suppressed) {
 		(void)snprintf(what, sizeof(what), "would have alerted (%s): ", inc->suppressed);
-		/*
-		 * If we are out of memory, the bundle does not state that the alert was suppressed.
-		 */
-		(void)add_suppressed(inc, inc->doc);
+		inc->facts.suppressed = inc->suppressed;
 	}
 	if (inc->is_kept && !inc->was_closed) {
 		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: it goes on",
@@ -803,37 +847,42 @@ static void alert(struct cw_incident *inc)
 	send_alert(inc);
 }
 
+/* Sends the notice. If memory runs out, the next tick does. */
+static void send_notice(struct cw_incident *inc)
+{
+	const struct cw_incident_due due = due_of(inc);
+	const struct cw_leader_effects *e = inc->config.effects;
+	json_t *doc = e->notice ? make_doc(inc) : NULL;
+
+	inc->owes_notice = e->notice && !doc;
+	if (doc)
+		e->notice(e->user, &due, doc);
+	json_decref(doc);
+}
+
 /*
  * Writes a notice into bundle and journal, and pages no user. Writes one notice per id, as far as
  * we know.
  */
 static void note(struct cw_incident *inc)
 {
-	const struct cw_incident_due due = due_of(inc);
-	const struct cw_leader_effects *e = inc->config.effects;
-
 	if (inc->is_kept && !inc->was_closed) {
-		leader_log(e, CW_LOG_INFO, "inc=%s: it goes on", inc->id);
+		leader_log(inc->config.effects, CW_LOG_INFO, "inc=%s: it goes on", inc->id);
 		return;
 	}
 	write_bundle(inc);
 	log_alert(inc, CW_MESSAGE_ID_NOTICE, CW_LOG_NOTICE, "notice: ");
-	if (e->notice)
-		e->notice(e->user, &due, inc->doc);
+	send_notice(inc);
 }
 
-static void close_bundle(struct cw_incident *inc, const char *closed_as, const char *reason)
+static void close_bundle(struct cw_incident *inc, enum cw_closed_as closed_as, const char *reason)
 {
-	json_t *times = json_object_get(inc->doc, "times");
-	char wall[32], what[96];
+	char what[96];
 
-	(void)cw_wall_format(cw_clock_wall_ns(inc->config.clock), wall);
-	/* If we are out of memory, the bundle has no end, which does no harm. */
-	(void)json_object_set_new(times, "resolved", json_string(wall));
-	(void)json_object_set_new(inc->doc, "closed_as", json_string(closed_as));
-	if (inc->lasted_ns)
-		(void)json_object_set_new(inc->doc, "lasted_s",
-					  json_real((double)inc->lasted_ns / CW_NS_PER_S));
+	if (inc->facts.times)
+		inc->facts.times->resolved_wall_ns = cw_clock_wall_ns(inc->config.clock);
+	inc->facts.closed_as = (struct cw_named){ (int)closed_as, cw_closed_as_name(closed_as) };
+	inc->facts.lasted_s = (double)inc->lasted_ns / CW_NS_PER_S;
 	if (inc->collection)
 		cw_stack_collection_stop(inc->collection, "the hang ended before");
 	write_bundle(inc);
@@ -868,12 +917,12 @@ static void enter(struct cw_incident *inc, unsigned from)
 		inc->retry_ns = cw_clock_awake_ns(inc->config.clock) + CW_INCIDENT_RETRY_NS;
 		break;
 	case CW_INCIDENT_RESOLVED:
-		close_bundle(inc, "slow", "resolved");
+		close_bundle(inc, CW_CLOSED_AS_SLOW, "resolved");
 		forget(inc);
 		break;
 	case CW_INCIDENT_ENDED:
 		if (from == CW_INCIDENT_ALERTED || from == CW_INCIDENT_NOTED)
-			close_bundle(inc, "job_ended", "the job ended");
+			close_bundle(inc, CW_CLOSED_AS_JOB_ENDED, "the job ended");
 		forget(inc);
 		break;
 	case CW_INCIDENT_IDLE:
@@ -957,7 +1006,7 @@ static void decide(struct cw_incident *inc, const struct cw_snapshot *snap,
 		   const struct cw_verdict *v, const struct cw_stall_decision *d)
 {
 	remember(inc, snap, v, d);
-	if (!inc->doc)
+	if (!inc->has_facts)
 		/* Out of memory, logged: the next evaluation tries again. */
 		return;
 	request_evidence(inc, snap, v);
@@ -1159,6 +1208,10 @@ void cw_incident_tick(struct cw_incident *inc)
 
 	if (!cw_incident_is_open(inc))
 		return;
+	if (inc->owes_bundle && may_write(inc))
+		write_bundle(inc);
+	if (inc->owes_notice && inc->state == CW_INCIDENT_NOTED)
+		send_notice(inc);
 	ask_again_if_held(inc);
 	if (inc->evidence_ns && cw_evidence_set_is_complete(&inc->evidence))
 		inc->evidence_ns = now;

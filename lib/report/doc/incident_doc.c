@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "model/cause.h"
 #include "model/rankset.h"
+#include "report/doc/doc_phrase.h"
 #include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/said_doc.h"
@@ -570,18 +571,6 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	return doc;
 }
 
-static const json_t *evidence_of(const json_t *culprit, const json_t *evidence)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach (evidence, i, one)
-		if (cw_json_int(one, "pid", -1) == cw_json_int(culprit, "pid", -2) &&
-		    strcmp(cw_json_str(one, "host", ""), cw_json_str(culprit, "host", "")) == 0)
-			return one;
-	return NULL;
-}
-
 /* True if the summary says that something keeps a process from running. */
 static bool says_halt(const struct cw_clause *summary)
 {
@@ -632,89 +621,101 @@ static void say_position(struct cw_clause *summary, const json_t *seen, const ch
 }
 
 /*
- * Adds the evidence about the only culprit to the summary. Each fact is added once: the members
- * "stopped" and "sits_in" show that an earlier call has added it.
+ * Adds the evidence about the only culprit to the summary. Each fact is added once: `is_stopped`
+ * and `sits_in` show that an earlier call has added it. Returns 0, or -1 if out of memory; then
+ * nothing is added.
  */
-static int note_culprit(json_t *incident, json_t *culprit, const json_t *seen)
+static int note_culprit(struct cw_incident_facts *incident, struct cw_arena *arena,
+			struct cw_incident_culprit *culprit, const json_t *seen)
 {
-	struct cw_arena arena = { 0 };
-	struct cw_clause summary = { .arena = &arena };
-	int32_t label = (int32_t)cw_json_int(culprit, "rank", -1);
-	struct cw_arg who = { .kind = CW_ARG_RANKS, .ranks = { .labels = &label, .n = 1 } };
-	bool is_stopped = is_state_stopped(seen) && !json_object_get(culprit, "stopped");
-	char where[256] = "";
-	int bad;
+	struct cw_clause summary = { .arena = arena };
+	int32_t *label = cw_arena_memdup(arena, &culprit->rank, 1, sizeof(culprit->rank));
+	struct cw_arg who = { .kind = CW_ARG_RANKS, .ranks = { .labels = label, .n = 1 } };
+	bool is_stopped = is_state_stopped(seen) && !culprit->is_stopped;
+	char where[256] = "", text[SUMMARY_BYTES];
+	const char *said, *sits_in;
 
-	if (!json_object_get(culprit, "sits_in"))
+	if (!culprit->sits_in)
 		(void)cw_evidence_position(seen, where, sizeof(where));
 	if (!is_stopped && !*where)
 		return 0;
-	bad = read_summary(incident, &summary);
+	if (incident->summary.said.n)
+		cw_clause_append(&summary, &incident->summary.said);
+	else
+		cw_say(&summary, text, arg_text(&summary, cw_fact_text(incident->summary.text)));
 	/* A stopped process makes no progress wherever it is; SIGCONT continues it. */
-	if (!bad && is_stopped && !says_halt(&summary)) {
+	if (is_stopped && !says_halt(&summary)) {
 		end_sentence(&summary);
 		cw_say(&summary, is_stopped, who);
 	}
-	if (!bad && *where)
-		say_position(&summary, seen, where, who);
-	bad |= summary.is_incomplete;
-	if (is_stopped)
-		bad |= json_object_set_new(culprit, "stopped", json_true());
 	if (*where)
-		bad |= json_object_set_new(culprit, "sits_in", cw_json_text(where));
-	bad |= bad ? 0 : cw_said_set(incident, "summary", &summary, SUMMARY_BYTES);
-	if (bad && is_stopped)
-		(void)json_object_del(culprit, "stopped");
-	if (bad && *where)
-		(void)json_object_del(culprit, "sits_in");
-	cw_arena_fini(&arena);
-	return bad ? -1 : 0;
+		say_position(&summary, seen, where, who);
+	said = cw_arena_strdup(arena, cw_say_text(&summary, text, sizeof(text)));
+	sits_in = cw_arena_strdup(arena, where);
+	if (!label || !said || !sits_in || summary.is_incomplete)
+		return -1;
+	culprit->is_stopped = culprit->is_stopped || is_stopped;
+	if (*where)
+		culprit->sits_in = sits_in;
+	incident->summary = (struct cw_incident_sentence){ said, summary };
+	return 0;
+}
+
+/* Sets a text, unless the fact has it already. Returns 0, or -1 if out of memory. */
+static int set_text(struct cw_arena *arena, const char **fact, const char *text)
+{
+	const char *copy;
+
+	if (!*text || (*fact && strcmp(*fact, text) == 0))
+		return 0;
+	copy = cw_arena_strdup(arena, text);
+	if (!copy)
+		return -1;
+	*fact = copy;
+	return 0;
 }
 
 /* Adds a position to one of several culprits. The summary then states no positions. */
-static int note_position(json_t *culprit, const json_t *seen)
+static int note_position(struct cw_arena *arena, struct cw_incident_culprit *culprit,
+			 const json_t *seen)
 {
 	char where[256];
 
-	if (json_object_get(culprit, "sits_in") ||
-	    !*cw_evidence_position(seen, where, sizeof(where)))
+	if (culprit->sits_in)
 		return 0;
-	return json_object_set_new(culprit, "sits_in", cw_json_text(where));
+	return set_text(arena, &culprit->sits_in, cw_evidence_position(seen, where, sizeof(where)));
 }
 
 #define COPY_SEEN(form, type, name, key, ...)                                                      \
-	value = json_object_get(proc, key);                                                        \
-	if (value && !json_is_null(value))                                                         \
-		bad |= json_object_set(culprit, key, value);
+	bad |= set_text(arena, &culprit->name, cw_json_str(proc, key, ""));
 
 /* Adds the facts that the evidence states in the same words. */
-static int add_seen(json_t *culprit, const json_t *seen)
+static int add_seen(struct cw_arena *arena, struct cw_incident_culprit *culprit, const json_t *seen)
 {
 	const json_t *proc = json_object_get(seen, "proc");
-	json_t *value;
 	int bad = 0;
 
 	CW_INCIDENT_SEEN_FACTS(COPY_SEEN)
 	return bad;
 }
 
-int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence)
+int cw_incident_facts_add_evidence(struct cw_incident_facts *incident, struct cw_arena *arena,
+				   const json_t *evidence)
 {
-	json_t *culprits = json_object_get(incident, "culprits"), *culprit;
 	char kernel[512];
-	size_t i;
 	int bad = 0;
 
-	json_array_foreach (culprits, i, culprit) {
-		const json_t *seen = evidence_of(culprit, evidence);
+	for (uint32_t i = 0; i < incident->n_culprits; i++) {
+		struct cw_incident_culprit *culprit = &incident->culprits[i];
+		const json_t *seen = doc_evidence_of(culprit, evidence);
 
 		if (!seen)
 			continue;
-		if (*cw_evidence_kernel(seen, kernel, sizeof(kernel)))
-			bad |= json_object_set_new(culprit, "kernel", cw_json_text(kernel));
-		bad |= add_seen(culprit, seen);
-		bad |= json_array_size(culprits) == 1 ? note_culprit(incident, culprit, seen)
-						      : note_position(culprit, seen);
+		bad |= set_text(arena, &culprit->kernel,
+				cw_evidence_kernel(seen, kernel, sizeof(kernel)));
+		bad |= add_seen(arena, culprit, seen);
+		bad |= incident->n_culprits == 1 ? note_culprit(incident, arena, culprit, seen)
+						 : note_position(arena, culprit, seen);
 	}
 	return bad ? -ENOMEM : 0;
 }

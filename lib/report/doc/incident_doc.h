@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/arena.h"
+#include "model/incident_list.h"
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
@@ -34,12 +36,13 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 			const struct cw_incident_info *info);
 
 /*
- * Adds the positions of the culprits to the document, from `evidence` (an array of
- * collwatch.evidence/1). Each culprit gets "sits_in". If there is only one culprit, the summary
- * ends with its position. A culprit that already has a position keeps it. Any thread; does not
+ * Adds what the evidence (an array of collwatch.evidence/1) says about the culprits. A culprit gets
+ * its position, `sits_in`. If there is only one culprit, the summary ends with its position. A
+ * culprit that already has a position keeps it. The arena owns the new facts. Any thread; does not
  * block. Returns 0 or -ENOMEM.
  */
-int cw_incident_doc_add_positions(json_t *incident, const json_t *evidence);
+int cw_incident_facts_add_evidence(struct cw_incident_facts *incident, struct cw_arena *arena,
+				   const json_t *evidence);
 
 /* True if the incident is a notice, which alerts no user. */
 bool cw_incident_doc_is_notice(const json_t *incident);

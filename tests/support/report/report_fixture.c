@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "record/record_layout.h"
+#include "report/doc/incident_facts.h"
 
 static const struct cw_op waiting_op = {
 	.kind = CW_OP_ALL_REDUCE,
@@ -225,4 +226,19 @@ json_t *fixture_evidence(void)
 	cr_assert_eq(json_array_append_new(list, json_loads(culprit_evidence, 0, NULL)), 0);
 	cr_assert_eq(json_array_append_new(list, json_loads(victim_evidence, 0, NULL)), 0);
 	return list;
+}
+
+json_t *fixture_add_evidence(json_t *incident, const json_t *evidence)
+{
+	struct cw_incident_facts facts;
+	struct cw_arena memory = { 0 };
+	json_t *added;
+
+	cr_assert_eq(cw_incident_facts_read(incident, &memory, &facts, NULL, NULL), 0);
+	cr_assert_eq(cw_incident_facts_add_evidence(&facts, &memory, evidence), 0);
+	added = cw_incident_facts_write(&facts);
+	cr_assert_not_null(added);
+	cw_arena_fini(&memory);
+	json_decref(incident);
+	return added;
 }

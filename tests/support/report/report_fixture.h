@@ -27,5 +27,10 @@ struct cw_clause fixture_said(const char *text);
 
 extern const struct cw_incident_info fixture_info;
 
+/*
+ * Adds the evidence to an incident, as its leader does. Takes the document and returns the new one.
+ */
+json_t *fixture_add_evidence(json_t *incident, const json_t *evidence);
+
 /* Returns an array with the collwatch.evidence/1 of the culprit and of a waiting rank. */
 json_t *fixture_evidence(void);

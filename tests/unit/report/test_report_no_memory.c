@@ -16,6 +16,7 @@
 #include "report/anonymise/anonymise.h"
 #include "report/bundle.h"
 #include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/slow_doc.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/doc/snapshot_text.h"
@@ -88,7 +89,7 @@ static void set_up(void)
 	stacks = make_stacks();
 	postmortem = make_postmortem();
 	cr_assert(incident && snapshot && stacks && postmortem);
-	cr_assert_eq(cw_incident_doc_add_positions(incident, evidence), 0);
+	incident = fixture_add_evidence(incident, evidence);
 	cr_assert_not_null(mkdtemp(dir));
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cr_assert_geq(dir_fd, 0);
@@ -220,18 +221,24 @@ Test(report_no_memory, documents_are_whole_or_none)
  */
 static void add_positions(void *userdata)
 {
-	json_t *doc = cw_incident_doc(snap, &verdict, &fixture_info);
+	json_t *before = cw_incident_doc(snap, &verdict, &fixture_info), *doc;
+	struct cw_incident_facts facts;
+	struct cw_arena arena = { 0 };
 	int r;
 
+	cr_assert_eq(cw_incident_facts_read(before, &arena, &facts, NULL, NULL), 0);
 	no_memory_begin();
-	r = cw_incident_doc_add_positions(doc, evidence);
+	r = cw_incident_facts_add_evidence(&facts, &arena, evidence);
 	no_memory_end();
 	if (r != 0) {
 		cr_assert_eq(r, -ENOMEM);
 		cr_assert(no_memory_happened());
-		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+		cr_assert_eq(cw_incident_facts_add_evidence(&facts, &arena, evidence), 0);
 	}
+	doc = cw_incident_facts_write(&facts);
 	cr_assert(json_equal(doc, incident));
+	cw_arena_fini(&arena);
+	json_decref(before);
 	json_decref(doc);
 }
 

@@ -35,6 +35,11 @@ static json_t *incident(void)
 	return doc;
 }
 
+static const json_t *culprit_of(const json_t *doc)
+{
+	return json_array_get(json_object_get(doc, "culprits"), 0);
+}
+
 /* What reports show of the place of a culprit's process; static. */
 static const char *place_of(const json_t *culprit)
 {
@@ -158,7 +163,6 @@ Test(incident_doc, says_from_where_a_call_was_issued)
 Test(incident_doc, says_where_the_culprit_sits_once)
 {
 	json_t *doc = incident();
-	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 	json_t *evidence = json_pack(
 		"[{s:s,s:i},{s:s,s:i,s:{s:[{s:b,s:[{s:s,s:s,s:i},{s:s,s:s,s:i}]}]}}]", "host",
 		"node-b", "pid", 803, "host", "node-a", "pid", 803, "python", "threads", "current",
@@ -167,8 +171,8 @@ Test(incident_doc, says_where_the_culprit_sits_once)
 
 	cr_assert_not_null(evidence);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
-	cr_assert_str_eq(text_at(culprit, "sits_in"), "next_batch (train.py:88)");
+		doc = fixture_add_evidence(doc, evidence);
+	cr_assert_str_eq(text_at(culprit_of(doc), "sits_in"), "next_batch (train.py:88)");
 	cr_assert_not_null(strstr(text_at(doc, "summary"),
 				  " is stuck in next_batch (train.py:88) and never "));
 	cr_assert_null(strstr(strstr(text_at(doc, "summary"), "stuck in") + 1, "stuck in"));
@@ -181,16 +185,15 @@ Test(incident_doc, says_that_a_culprit_is_stopped_once_and_whatever_it_sits_in)
 	json_t *doc = incident();
 	json_t *evidence = json_pack("[{s:s,s:i,s:{s:s}}]", "host", "node-a", "pid", 803, "proc",
 				     "state", "T");
-	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 	const char *said;
 
 	cr_assert_not_null(evidence);
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+		doc = fixture_add_evidence(doc, evidence);
 	said = strstr(text_at(doc, "summary"), " Rank 3 is stopped by a signal.");
 	cr_assert_not_null(said, "%s", text_at(doc, "summary"));
 	cr_assert_null(strstr(said + strlen(" Rank 3 is stopped"), "is stopped"));
-	cr_assert(json_is_true(json_object_get(culprit, "stopped")));
+	cr_assert(json_is_true(json_object_get(culprit_of(doc), "stopped")));
 	json_decref(evidence);
 	json_decref(doc);
 }
@@ -200,12 +203,11 @@ Test(incident_doc, a_culprit_has_the_cpus_that_its_evidence_states)
 	json_t *doc = incident();
 	json_t *evidence = json_pack("[{s:s,s:i,s:{s:s}}]", "host", "node-a", "pid", 803, "proc",
 				     "cpus", "0-3,8");
-	const json_t *culprit = json_array_get(json_object_get(doc, "culprits"), 0);
 
-	cr_expect_str_eq(place_of(culprit), "");
-	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
-	cr_expect_str_eq(text_at(culprit, "cpus"), "0-3,8");
-	cr_expect_str_eq(place_of(culprit), ", CPUs 0-3,8");
+	cr_expect_str_eq(place_of(culprit_of(doc)), "");
+	doc = fixture_add_evidence(doc, evidence);
+	cr_expect_str_eq(text_at(culprit_of(doc), "cpus"), "0-3,8");
+	cr_expect_str_eq(place_of(culprit_of(doc)), ", CPUs 0-3,8");
 	json_decref(evidence);
 	json_decref(doc);
 }
@@ -220,7 +222,7 @@ Test(incident_doc, native_frames_tell_the_caller_of_the_c_library)
 			  "module", "/opt/train", "file", "train.c", "line", 12);
 
 	cr_assert_not_null(evidence);
-	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	doc = fixture_add_evidence(doc, evidence);
 	cr_assert_not_null(strstr(text_at(doc, "summary"),
 				  " is stuck in data_loader_next (train.c:12) and never "));
 	json_decref(evidence);
@@ -439,7 +441,7 @@ Test(incident_doc, tells_the_kernels_word_on_a_culprit)
 
 	fixture_verdict(&v);
 	doc = cw_incident_doc(snap, &v, &fixture_info);
-	cr_assert_eq(cw_incident_doc_add_positions(doc, evidence), 0);
+	doc = fixture_add_evidence(doc, evidence);
 	cr_assert_str_eq(
 		json_string_value(json_object_get(
 			json_array_get(json_object_get(doc, "culprits"), 0), "kernel")),

@@ -46,7 +46,7 @@ static const char whole[] =
 	"'job_timeout':{'seconds':1800.0,'assumed':false,'set_by':'a variable'},"
 	"'summary_said':[{'saying':'text','args':[{'text':'it waits'}]}],'summary':'it waits',"
 	"'proposed_policy':'serving','leader':'node-a','bundle':'/b','command':'collwatch report 0',"
-	"'suppressed':'muted','uid':0,'user':'root','objections':[{'node':'node-b','reason':'r'}],"
+	"'uid':0,'user':'root','objections':[{'node':'node-b','reason':'r'}],'suppressed':'muted',"
 	"'closed_as':'job_ended','lasted_s':3.5}";
 
 static json_t *parse(const char *with_single_quotes)
