@@ -283,9 +283,11 @@ static void on_evidence(struct network_node *n, const char *from,
 {
 	const struct network_ranks *ranks = n->network->config.ranks;
 
-	for (uint32_t i = 0; i < q->n_targets; i++)
+	for (uint32_t i = 0; i < q->n_targets; i++) {
+		n->evidence_what |= q->targets[i].what;
 		*(q->targets[i].what & CW_EVIDENCE_BRIEF ? &n->briefly_asked
 							 : &n->evidence_asked) += 1;
+	}
 	if (ranks && ranks->evidence)
 		ranks->evidence(n->network->config.user, n, from, q);
 	else

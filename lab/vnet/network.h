@@ -183,6 +183,7 @@ struct network_node {
 	uint64_t digests; /* digests published in this life */
 	/* number of ranks for which the node got a request */
 	unsigned evidence_asked, briefly_asked;
+	uint32_t evidence_what; /* CW_EVIDENCE_* of all requests */
 	unsigned searches;
 	/* ---- writable between runs: wall_ahead_ns; the rest only while no daemon runs ---- */
 	struct network_time time;

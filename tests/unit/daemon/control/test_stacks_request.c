@@ -112,6 +112,52 @@ Test(stacks_request, one_rank_is_looked_at_closely)
 	cr_assert_eq(briefly, 0);
 }
 
+static uint32_t what_was_asked(const char *arguments)
+{
+	uint32_t what = 0;
+
+	for (unsigned i = 0; i < 3; i++)
+		c.nodes[i].evidence_what = 0;
+	ask(&root, arguments);
+	cr_expect_eq(got.code, 0, "%s", got.error);
+	for (unsigned i = 0; i < 3; i++)
+		what |= c.nodes[i].evidence_what;
+	return what;
+}
+
+/* Native stacks hold the rank, so a request for all ranks takes them only where it must. */
+Test(stacks_request, native_stacks_and_all_threads_are_for_those_who_want_them)
+{
+	uint32_t what = what_was_asked("{}");
+
+	cr_expect(what & CW_EVIDENCE_PYTHON_READ && what & CW_EVIDENCE_NATIVE_ELSE);
+	cr_expect_not(what & CW_EVIDENCE_NATIVE);
+	cr_expect_not(what & CW_EVIDENCE_ALL_PYTHON);
+	what = what_was_asked("{\"native\":true}");
+	cr_expect(what & CW_EVIDENCE_NATIVE);
+	cr_expect_not(what & CW_EVIDENCE_ALL_PYTHON);
+	cr_expect(what_was_asked("{\"all_threads\":true}") & CW_EVIDENCE_ALL_PYTHON);
+	cr_expect(what_was_asked("{\"rank\":7}") & CW_EVIDENCE_NATIVE, "one rank");
+}
+
+/* All nodes answered at once. */
+Test(stacks_request, the_answer_has_the_age_of_each_stack)
+{
+	const json_t *ages, *group;
+	json_int_t n = 0;
+	size_t i;
+
+	ask(&root, "{}");
+	ages = json_object_get(got.doc, "ages");
+	json_array_foreach (ages, i, group) {
+		double age = json_number_value(json_object_get(group, "age_s"));
+
+		n += cw_json_int(group, "n", 0);
+		cr_expect(age >= 0 && age <= 3, "%.1f s", age);
+	}
+	cr_expect_eq(n, 9);
+}
+
 Test(stacks_request, users_see_their_own_jobs_only)
 {
 	ask(&stranger, "{}");
