@@ -121,7 +121,7 @@ static json_t *header(const char *before, const char *name)
 
 static void put_culprit(struct text *t, const struct cw_incident_culprit *culprit)
 {
-	struct cw_incident_process who = phrase_process_of(culprit);
+	struct cw_incident_process who = cw_phrase_process_of(culprit);
 	char buf[64], place[CW_DOC_PLACE_BYTES];
 
 	(void)snprintf(buf, sizeof(buf), "\nrank %" PRId32 " (", who.rank);
@@ -299,11 +299,11 @@ json_t *cw_alert_slack(const json_t *doc)
 	json_t *text = NULL;
 
 	if (cw_incident_facts_read(doc, &arena, &incident, NULL, NULL) == 0)
-		text = message(doc,
-			       json_pack("[o, o, o, o, o]",
-					 header(headline(&incident), phrase_job(incident.job, "?")),
-					 summary(doc), fields(&incident), first_step(&incident),
-					 command(doc)));
+		text = message(doc, json_pack("[o, o, o, o, o]",
+					      header(headline(&incident),
+						     cw_phrase_job(incident.job, "?")),
+					      summary(doc), fields(&incident),
+					      first_step(&incident), command(doc)));
 	cw_arena_fini(&arena);
 	return text;
 }

@@ -419,7 +419,7 @@ static void value_of(const struct cw_incident_facts *incident, const char *name,
 	if (strcmp(name, "host") == 0 && !is_recorded(incident))
 		text = cw_fact_text(who->host);
 	else if (strcmp(name, "job") == 0)
-		text = phrase_job(incident->job, "");
+		text = cw_phrase_job(incident->job, "");
 	else if (strcmp(name, "bundle") == 0)
 		text = incident->bundle ? incident->bundle : cw_fact_text(incident->id);
 	else if (strcmp(name, "incident") == 0)

@@ -262,14 +262,14 @@ char *cw_doc_class(const char *verdict_class, const char *detail, char *buf, siz
 	return buf;
 }
 
-const char *phrase_job(const char *label, const char *fallback)
+const char *cw_phrase_job(const char *label, const char *fallback)
 {
 	return label && *label ? cw_job_env_shown(label) : fallback;
 }
 
 const char *cw_doc_job(const json_t *doc, const char *fallback)
 {
-	return phrase_job(cw_json_str(doc, "job", ""), fallback);
+	return cw_phrase_job(cw_json_str(doc, "job", ""), fallback);
 }
 
 char *cw_doc_user(int64_t uid, const char *name, char *buf, size_t len)
@@ -414,7 +414,7 @@ char *phrase_doc_ranks(const struct cw_incident_facts *incident, size_t from, si
 
 #define COPY_FACT(form, type, name, ...) .name = culprit->name,
 
-struct cw_incident_process phrase_process_of(const struct cw_incident_culprit *culprit)
+struct cw_incident_process cw_phrase_process_of(const struct cw_incident_culprit *culprit)
 {
 	return (struct cw_incident_process){ CW_INCIDENT_PROCESS_FACTS(COPY_FACT) };
 }

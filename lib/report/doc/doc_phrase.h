@@ -32,7 +32,7 @@ char *cw_doc_class(const char *verdict_class, const char *detail, char *buf, siz
  * Returns the user's name for a job, without the prefix of the naming rule. Returns fallback if the
  * label is NULL or empty. cw_doc_job() takes the label from a document's "job".
  */
-const char *phrase_job(const char *label, const char *fallback);
+const char *cw_phrase_job(const char *label, const char *fallback);
 const char *cw_doc_job(const json_t *doc, const char *fallback);
 
 #define CW_DOC_USER_BYTES 320
@@ -77,7 +77,7 @@ char *cw_doc_where(const struct cw_incident_process *who, bool with_pid, char *b
 char *cw_doc_place(const struct cw_incident_process *who, char *buf, size_t len);
 
 /* Returns the facts that tell the culprit's process apart. */
-struct cw_incident_process phrase_process_of(const struct cw_incident_culprit *culprit);
+struct cw_incident_process cw_phrase_process_of(const struct cw_incident_culprit *culprit);
 
 /*
  * Writes ", collective #42" for the call in `where`. If the record no longer contains the call, we

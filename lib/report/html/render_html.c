@@ -47,7 +47,7 @@ static void put_head(FILE *out, const char *verdict_class, const char *detail, c
 	html_page_begin(out);
 	html_put(out, cw_doc_class(verdict_class, detail, class, sizeof(class)));
 	fputs(", job ", out);
-	html_put(out, phrase_job(job, ""));
+	html_put(out, cw_phrase_job(job, ""));
 	html_page_body(out);
 }
 
@@ -67,7 +67,7 @@ static void put_headline(FILE *out, const struct cw_incident_facts *incident)
 				    sizeof(class)),
 		       cw_fact_text(incident->confidence.text));
 	html_put_fact(out, "class", text);
-	html_put_fact(out, "job", phrase_job(incident->job, ""));
+	html_put_fact(out, "job", cw_phrase_job(incident->job, ""));
 	html_put_fact(out, "user", cw_doc_user(incident->uid, incident->user, text, sizeof(text)));
 	html_put_fact(out, "incident", cw_fact_text(incident->id));
 	html_put_fact(out, "closed as",
@@ -95,7 +95,7 @@ static void put_process(FILE *out, const struct cw_incident_process *who)
 static void put_processes(FILE *out, const struct cw_incident_facts *incident, size_t from,
 			  size_t n)
 {
-	struct cw_incident_process first = phrase_process_of(&incident->culprits[from]);
+	struct cw_incident_process first = cw_phrase_process_of(&incident->culprits[from]);
 	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {

@@ -57,7 +57,7 @@ static void put_headline(const struct cw_text *t, const struct cw_incident_facts
 	cw_text_put(t, CW_TEXT_PLAIN, cw_fact_text(incident->confidence.text));
 	fputc('\n', t->out);
 	put_label(t, "job");
-	cw_text_put(t, CW_TEXT_PLAIN, phrase_job(incident->job, ""));
+	cw_text_put(t, CW_TEXT_PLAIN, cw_phrase_job(incident->job, ""));
 	fputc('\n', t->out);
 	if (*cw_doc_user(incident->uid, incident->user, user, sizeof(user))) {
 		put_label(t, "user");
@@ -84,7 +84,7 @@ static void put_process(const struct cw_text *t, enum cw_text_style style,
 static void put_processes(const struct cw_text *t, const struct cw_incident_facts *incident,
 			  size_t from, size_t n)
 {
-	struct cw_incident_process first = phrase_process_of(&incident->culprits[from]);
+	struct cw_incident_process first = cw_phrase_process_of(&incident->culprits[from]);
 	char text[128], where[CW_DOC_WHERE_BYTES];
 
 	if (n == 1) {
