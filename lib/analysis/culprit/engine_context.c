@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/align/messages.h"
+
 /*
  * If a rank still waits this long after the last death, the job is not shutting down: the rank was
  * left behind. The grace period between a request to end and SIGKILL is 30 s with Slurm, Kubernetes
@@ -209,19 +211,45 @@ static bool is_unfinished_with(const struct cw_op *op, const struct cw_op *pendi
 	       op->progress != CW_PROGRESS_COMPLETED && waitgraph_same_launch(op, pending);
 }
 
+/* True if the peer has posted the counterpart of member `me`'s op. */
+static bool is_met(const struct cw_snap_comm *c, uint32_t me, const struct cw_op *op)
+{
+	const struct cw_snap_member *m = &c->members[op->peer];
+	const struct cw_p2p_peer *e;
+
+	if (!(m->known & CW_KNOWN_P2P))
+		return waitgraph_counterpart(c, me, op, &(uint32_t){ 0 }) != NULL;
+	e = messages_with(m, me);
+	return e && (op->kind == CW_OP_SEND ? e->recvs : e->sends) >= op->p2p_seq;
+}
+
+/*
+ * One launch may hold a send to the peer and a receive from it, and the peer may have posted the
+ * counterpart of either. So the first op without a counterpart comes before the first op at all.
+ */
 const struct cw_op *engine_context_call_with(const struct engine_context *s, uint32_t comm,
-					     const struct cw_side *side, uint32_t rank)
+					     const struct cw_op *pending, uint32_t waiter,
+					     uint32_t rank)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[comm];
-	uint32_t me = engine_context_comm_rank(s, comm, side->ranks[0]);
+	uint32_t me = engine_context_comm_rank(s, comm, waiter);
 	uint32_t peer = engine_context_comm_rank(s, comm, rank);
+	const struct cw_op *first = NULL;
 	const struct cw_snap_member *m;
 
-	if (me == CW_SNAP_NONE || peer == CW_SNAP_NONE || side->op.peer == (int32_t)peer)
-		return &side->op;
+	if (me == CW_SNAP_NONE || peer == CW_SNAP_NONE)
+		return pending;
 	m = &c->members[me];
-	for (uint32_t i = 0; i < m->n_window; i++)
-		if (is_unfinished_with(&m->window[i], &side->op, peer))
-			return &m->window[i];
-	return is_unfinished_with(m->last, &side->op, peer) ? m->last : NULL;
+	for (uint32_t i = 0; i < m->n_window + 2; i++) {
+		const struct cw_op *op = i == 0             ? pending
+					 : i <= m->n_window ? &m->window[i - 1]
+							    : m->last;
+
+		if (!is_unfinished_with(op, pending, peer))
+			continue;
+		if (!is_met(c, me, op))
+			return op;
+		first = first ? first : op;
+	}
+	return first;
 }

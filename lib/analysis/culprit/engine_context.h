@@ -163,9 +163,10 @@ bool engine_context_gate_before(const struct engine_context *s, const struct gat
 uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank);
 
 /*
- * Returns the send or receive with rank `rank` in which the only rank of the side waits; NULL = not
- * known. The side has the oldest call of its group. But a group waits for the counterparts of all
- * its calls, so the missing one may belong to another call.
+ * Returns the send or receive with rank `rank` in which the rank `waiter` waits; NULL = not known.
+ * `pending` is the oldest call of its group. But a group waits for the counterparts of all its
+ * calls, so the missing one may belong to another call.
  */
 const struct cw_op *engine_context_call_with(const struct engine_context *s, uint32_t comm,
-					     const struct cw_side *side, uint32_t rank);
+					     const struct cw_op *pending, uint32_t waiter,
+					     uint32_t rank);

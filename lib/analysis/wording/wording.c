@@ -364,15 +364,27 @@ static void summarize_mismatch(const struct diagnosis *diag, struct words *w)
 	}
 }
 
+/* Of a group of messages, the argument is the message with that rank. */
+static struct cw_arg arg_call_with(const struct diagnosis *diag, const struct cw_wait *link,
+				   uint32_t rank)
+{
+	const struct cw_op *op = NULL;
+
+	if (cw_op_is_p2p(link->op.kind))
+		op = engine_context_call_with(diag->s, link->comm, &link->op, link->rank, rank);
+	return arg_call(diag, link->comm, op ? op : &link->op);
+}
+
 static void summarize_cycle(const struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 
 	cw_say(&v->said, deadlock);
 	for (uint32_t i = 0; i < v->n_chain; i++) {
-		struct cw_arg call = arg_call(diag, v->chain[i].comm, &v->chain[i].op);
+		uint32_t next_rank = v->chain[(i + 1) % v->n_chain].rank;
+		struct cw_arg call = arg_call_with(diag, &v->chain[i], next_rank);
 		struct cw_arg comm = arg_comm(diag, v->chain[i].comm);
-		struct cw_arg next = arg_rank(diag, v->chain[(i + 1) % v->n_chain].rank);
+		struct cw_arg next = arg_rank(diag, next_rank);
 
 		/*
 		 * After four ranks of the cycle, the text gives only the number of all its ranks.
@@ -980,7 +992,8 @@ static void summarize_unposted(const struct diagnosis *diag, const struct words 
 		cw_clause_append(&v->said, &w->waiting);
 		return;
 	}
-	op = engine_context_call_with(diag->s, v->comm, side, v->culprits[0].rank);
+	op = engine_context_call_with(diag->s, v->comm, &side->op, side->ranks[0],
+				      v->culprits[0].rank);
 	if (!op) {
 		cw_say(&v->said, never_posted_counterpart, w->who, arg_call(diag, v->comm, NULL),
 		       w->comm);

@@ -421,6 +421,49 @@ Test(sentences, of_a_group_with_a_receive_without_its_send)
 	for_people(said_text(&v.said));
 }
 
+/* The oldest message of the group has its counterpart: the rank waits for another one's. */
+Test(sentences, of_a_deadlock_with_a_group_of_messages)
+{
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+	struct cw_op *op = posts(pp, 2, CW_OP_SEND, 1);
+	struct sb_member *m = &pp->members[2];
+
+	(void)posts(pp, 1, CW_OP_RECV, 2);
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	m->newest = *op;
+	m->newest.kind = CW_OP_RECV;
+	m->newest.peer = 3;
+	m->newest.op_index++;
+	m->p2p[m->n_p2p++] = (struct cw_p2p_peer){ .peer = 3, .recvs = 31 };
+	sb_waits(sb_comm(b, "world", 2, 2, 1, 63), 1, 2 * SB_S);
+	judge();
+	says(CW_CLASS_DEADLOCK,
+	     "deadlock: rank 2 waits in recv #31 from rank 3 on pp for rank 3, which waits in "
+	     "all_reduce #64 on world for rank 2.");
+}
+
+/* One group has both halves with the same peer, which has posted the counterpart of the send. */
+Test(sentences, of_a_group_whose_peer_receives_and_sends_nothing)
+{
+	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
+	struct cw_op *op = posts(pp, 2, CW_OP_SEND, 3);
+	struct sb_member *m = &pp->members[2];
+
+	pp->members[3].p2p[pp->members[3].n_p2p++] =
+		(struct cw_p2p_peer){ .peer = 2, .recvs = 31, .sends = 30 };
+	op->flags |= CW_OPF_GROUPED;
+	op->group_id = 7;
+	m->newest = *op;
+	m->newest.kind = CW_OP_RECV;
+	m->newest.op_index++;
+	m->p2p[0].recvs = 31;
+	judge();
+	says(CW_CLASS_P2P_UNMATCHED,
+	     "rank 2 has been receiving from rank 3 (node-a, pid 803) on pp (#31) for 2.4 s, but "
+	     "rank 3 never posted the matching send.");
+}
+
 Test(sentences, of_a_receive_that_went_elsewhere)
 {
 	struct sb_comm *pp = sb_comm(b, "pp", 0, 4, 1, 0);
