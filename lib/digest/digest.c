@@ -27,17 +27,20 @@
 #define LAUNCHER_GONE_NS (10 * CW_NS_PER_S)
 
 /*
- * We fill a frame up to this limit. For each part of a digest we assume its largest size on the
- * wire. Varints of 64 bits take 10 bytes; an op has 18 fields.
+ * We fill a frame up to this limit. For the numbers of each part we assume their largest size on
+ * the wire, in which varints of 64 bits take 10 bytes and an op has 18 fields. We count texts, ops
+ * and checkpoints as they are. A node with hundreds of memberships would otherwise omit some that
+ * fit.
  */
 #define FRAME_BUDGET_BYTES (CW_FRAME_MAX_BYTES - (64u << 10))
-#define RANK_BYTES 1280u
-#define INPUT_TEXT_BYTES 256u
+#define RANK_BYTES 416u
 #define OP_BYTES 160u
-#define MEMBER_BYTES (640u + 2 * OP_BYTES)
+#define MEMBER_BYTES 288u
 #define P2P_PEER_BYTES 48u
 #define CHECKPOINT_BYTES 24u
 #define CONNECTION_BYTES 130u
+/* A text has a tag of one or two bytes, and its length. */
+#define TEXT_BYTES 5u
 /*
  * Ops that we search for the op of a connection. NCCL queues a few ops on a connection, and the
  * oldest of them is at its head.
@@ -58,6 +61,7 @@ struct maker {
 	struct foreign *foreign; /* by pid of the op's process */
 	size_t n_foreign;
 	size_t bytes, max_bytes; /* estimated size so far, and its limit */
+	bool is_full;            /* a membership had no room */
 };
 
 static bool takes(struct maker *m, size_t bytes)
@@ -66,6 +70,27 @@ static bool takes(struct maker *m, size_t bytes)
 		return false;
 	m->bytes += bytes;
 	return true;
+}
+
+static size_t text_bytes(const char *text)
+{
+	return text && *text ? TEXT_BYTES + strlen(text) : 0;
+}
+
+static size_t rank_bytes(const struct cw_msg_rank *r)
+{
+	return RANK_BYTES + (r->host_call ? OP_BYTES : 0) + text_bytes(r->rank_source) +
+	       text_bytes(r->command) + text_bytes(r->host_activity_by) +
+	       text_bytes(r->cause_command) + text_bytes(r->cause_group) +
+	       text_bytes(r->nonfinite_input) + text_bytes(r->pod) + text_bytes(r->pod_namespace) +
+	       text_bytes(r->container) + text_bytes(r->job_timeout_source);
+}
+
+static size_t member_bytes(const struct cw_msg_member *m)
+{
+	return MEMBER_BYTES + (m->pending ? OP_BYTES : 0) + (m->last ? OP_BYTES : 0) +
+	       text_bytes(m->name) + text_bytes(m->last_error) +
+	       m->n_checkpoints * CHECKPOINT_BYTES;
 }
 
 static const struct cw_msg_op *copy_op(struct maker *m, const struct cw_digest_rank *p,
@@ -263,6 +288,7 @@ static int add_connections(struct maker *m, struct cw_msg_member *out,
 	return 0;
 }
 
+/* Returns 0, -ENOMEM, or 1 if the frame has no room for the membership. */
 static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		       const struct cw_record_comm *comm, const struct cw_track *t,
 		       struct cw_msg_member *out, uint64_t *lost)
@@ -305,6 +331,8 @@ static int make_member(struct maker *m, const struct cw_digest_rank *p,
 		if (!out->checkpoints)
 			return -ENOMEM;
 	}
+	if (!takes(m, member_bytes(out)))
+		return 1;
 	if (t->n_commits && p->now_ns - t->checkpoint_ns >= SELDOM_NS &&
 	    p->now_ns - t->commits_ns <= LAST_HASHES_NS &&
 	    takes(m, t->n_commits * CHECKPOINT_BYTES)) {
@@ -334,7 +362,7 @@ static int add_members(struct maker *m, const struct process_ranks *of, bool wan
 
 		if (!t || !t->has_state || t->state.has_pending != want_pending)
 			continue;
-		if (rank->n_members >= CW_MSG_MAX_MEMBERS || !takes(m, MEMBER_BYTES)) {
+		if (rank->n_members >= CW_MSG_MAX_MEMBERS || m->is_full) {
 			rank->dropped++;
 			continue;
 		}
@@ -342,6 +370,12 @@ static int add_members(struct maker *m, const struct process_ranks *of, bool wan
 				&rank->connections_lost);
 		if (r < 0)
 			return r;
+		if (r > 0) {
+			rank->dropped++;
+			/* Each further attempt would cost time and memory. */
+			m->is_full = true;
+			continue;
+		}
 		rank->n_members++;
 	}
 	return 0;
@@ -381,7 +415,7 @@ static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, 
 {
 	const struct cw_nonfinite_input *input = of->process->nonfinite_input;
 	const struct cw_record_comm *comms;
-	char text[INPUT_TEXT_BYTES];
+	char text[256];
 	uint32_t used_by = 0; /* index of the process's rank that used the tensor as input */
 	size_t n, i = 0;
 
@@ -398,7 +432,6 @@ static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, 
 		return 0;
 	cw_nonfinite_input_format(input, out->rank, text, sizeof(text));
 	out->nonfinite_input_age_ns = cw_age_ns(of->process->now_ns, input->seen_ns);
-	(void)takes(m, INPUT_TEXT_BYTES); /* we always send this text, like the rank itself */
 	out->nonfinite_input = cw_arena_strdup(m->arena, text);
 	return out->nonfinite_input ? 0 : -ENOMEM;
 }
@@ -463,12 +496,6 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 	if (!out->rank_source || !out->members || !out->pod || !out->pod_namespace ||
 	    !out->container || !out->job_timeout_source || add_nonfinite_input(m, of, nth, out) < 0)
 		return -ENOMEM;
-	/*
-	 * We always send these texts, like the rank itself. Few jobs are in pods, so we count the
-	 * actual bytes.
-	 */
-	(void)takes(m, strlen(pod.name) + strlen(pod.ns) + strlen(pod.container));
-	(void)takes(m, strlen(timeout_source));
 	/*
 	 * A call into NCCL counts as host activity even without CPU time. With blocking
 	 * synchronisation, a rank that waits for a GPU uses no CPU time. Without this rule we would
@@ -549,10 +576,15 @@ static int make_ranks(struct maker *m, const struct cw_digest_source *source,
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_ranks; i++)
 		for (uint32_t k = 0; k < of[i].n && r == 0; k++) {
+			struct cw_msg_rank *rank = &msg->ranks[of[i].first + k];
+
+			r = make_rank(m, &of[i], k, rank);
 			/* We never omit a rank, although 4,096 ranks do not fit. */
-			(void)takes(m, RANK_BYTES);
-			r = make_rank(m, &of[i], k, &msg->ranks[of[i].first + k]);
+			if (r == 0)
+				(void)takes(m, rank_bytes(rank));
 		}
+	for (uint32_t i = 0; i < source->n_unregistered; i++)
+		(void)takes(m, rank_bytes(&source->unregistered[i]));
 	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)
 		r = add_members(m, &of[i], true, msg->ranks);
 	for (uint32_t i = 0; i < source->n_ranks && r == 0; i++)

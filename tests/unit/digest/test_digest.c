@@ -554,6 +554,38 @@ Test(digest, fits_a_frame_and_keeps_what_is_pending)
 	free(f);
 }
 
+#define USUAL_RANKS 16
+
+/* Sixteen ranks with 96 communicators each, as usual ones are: short names, small numbers. */
+Test(digest, omits_no_membership_that_fits)
+{
+	struct fake *f = calloc(USUAL_RANKS, sizeof(*f));
+	struct cw_message msg = { .type = CW_MSG_DIGEST };
+	struct cw_digest digest;
+	uint8_t *bytes;
+	size_t len;
+
+	for (int i = 0; i < USUAL_RANKS; i++) {
+		fake_start(&f[i], i);
+		for (int c = 0; c < CW_REC_COMMS; c++)
+			(void)cw_test_record_comm(f[i].writer, 1000 + (uint64_t)c, USUAL_RANKS, i);
+		fake_sample(&f[i]);
+	}
+	make(f, USUAL_RANKS, &digest);
+	for (uint32_t i = 0; i < digest.msg.n_ranks; i++) {
+		cr_expect_eq(digest.msg.ranks[i].n_members, CW_REC_COMMS, "rank %u: %u", i,
+			     digest.msg.ranks[i].n_members);
+		cr_expect_eq(digest.msg.ranks[i].dropped, 0);
+	}
+	msg.digest = digest.msg;
+	cr_assert_eq(cw_message_encode(&msg, &bytes, &len), 0);
+	free(bytes);
+	cw_digest_fini(&digest);
+	for (int i = 0; i < USUAL_RANKS; i++)
+		fake_stop(&f[i]);
+	free(f);
+}
+
 Test(digest, windows_fit_a_frame)
 {
 	enum { N = 40 };
