@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/blocking_child.h"
 #include "cli/program.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -32,69 +31,42 @@ struct trial {
 	bool is_late;
 };
 
-static void become_trial(int out, const char *preload, const char *const argv[])
+/* The argument of the child. */
+struct program {
+	const char *preload;
+	const char *const *argv;
+};
+
+static int become_trial(int out, const void *arg)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	const struct program *program = arg;
 
 	(void)dup2(null, STDIN_FILENO);
 	(void)dup2(out, STDOUT_FILENO);
 	(void)dup2(out, STDERR_FILENO);
 	/* LD_DEBUG would make the loader print all libraries to standard error */
 	(void)unsetenv("LD_DEBUG");
-	if (preload ? setenv("LD_PRELOAD", preload, 1) : unsetenv("LD_PRELOAD"))
-		_exit(126);
-	(void)execv(argv[0], (char *const *)argv);
-	_exit(126);
-}
-
-/* Reads until the output ends. Returns false if it has not ended by until_ns. */
-static bool read_output(int from, int64_t until_ns, char *output)
-{
-	size_t len = 0;
-
-	for (;;) {
-		struct pollfd p = { .fd = from, .events = POLLIN };
-		int64_t left = until_ns - cw_clock_now_ns(&cw_clock_system);
-		char rest[256];
-		ssize_t n;
-
-		if (left <= 0 || poll(&p, 1, (int)(left / CW_NS_PER_MS) + 1) <= 0)
-			return false;
-		if (len < OUTPUT_LEN - 1)
-			n = read(from, output + len, OUTPUT_LEN - 1 - len);
-		else
-			n = read(from, rest, sizeof(rest));
-		if (n <= 0)
-			return n == 0;
-		if (len < OUTPUT_LEN - 1)
-			len += (size_t)n;
-		output[len] = '\0';
-	}
+	if (program->preload ? setenv("LD_PRELOAD", program->preload, 1) : unsetenv("LD_PRELOAD"))
+		return 126;
+	(void)execv(program->argv[0], (char *const *)program->argv);
+	return 126;
 }
 
 static int try_loader(struct trial *t, int64_t until_ns, const char *preload,
 		      const char *const argv[])
 {
-	_cleanup_(closep) int from = -1;
-	int ends[2];
-	pid_t pid;
+	const struct program program = { .preload = preload, .argv = argv };
+	const struct cw_blocking_child child = { .main = become_trial,
+						 .arg = &program,
+						 .timeout_ns = until_ns -
+							       cw_clock_now_ns(&cw_clock_system) };
+	size_t len = 0;
+	int r = cw_blocking_child_run(&child, t->output, OUTPUT_LEN - 1, &len, &t->status);
 
-	t->output[0] = '\0';
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	from = ends[0];
-	pid = fork();
-	if (pid == 0)
-		become_trial(ends[1], preload, argv);
-	closep(&ends[1]);
-	if (pid < 0)
-		return -errno;
-	t->is_late = !read_output(from, until_ns, t->output);
-	if (t->is_late)
-		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, &t->status, 0) < 0 && errno == EINTR)
-		;
-	return 0;
+	t->output[len] = '\0';
+	t->is_late = r == -ETIMEDOUT;
+	return t->is_late ? 0 : r;
 }
 
 /* Finds the first line with a complaint that names the agent. */

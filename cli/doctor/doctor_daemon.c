@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/blocking_child.h"
 #include "cli/control.h"
 #include "cli/doctor/doctor.h"
 #include "cli/paths.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/commit.h"
 #include "common/text.h"
 #include "common/unixsock.h"
@@ -22,6 +23,12 @@
 #include "report/json_util.h"
 #include "report/shared_comms.h"
 #include "report/status_note.h"
+
+/*
+ * Deadline of `collwatchd --findings`. It reads the configuration for up to 10 s, and looks for the
+ * webhook's server for as long.
+ */
+#define FINDINGS_NS (60 * CW_NS_PER_S)
 
 #define TIMEOUT_MS 5000
 #define CONNECT_MS 1000
@@ -88,35 +95,38 @@ static char *start_command(const struct doctor *d)
 	return cw_text_command(with_option, d->config);
 }
 
+struct findings {
+	char program[PATH_MAX];
+	const char *config; /* NULL = the default */
+};
+
+static int run_daemon_program(int out_fd, const void *arg)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	const struct findings *f = arg;
+
+	(void)dup2(out_fd, STDOUT_FILENO);
+	(void)dup2(null, STDERR_FILENO);
+	execl(f->program, "collwatchd", "--findings", f->config ? "--config" : NULL, f->config,
+	      (char *)NULL);
+	return 1;
+}
+
 /* Runs `collwatchd --findings`. Returns NULL if the program gives no answer. */
 static json_t *ask_daemon_program(const struct doctor *d)
 {
-	char program[PATH_MAX], text[65536];
-	size_t have = 0;
-	int ends[2], status;
-	ssize_t n;
-	pid_t pid;
+	struct findings f = { .config = d->config };
+	const struct cw_blocking_child child = { .main = run_daemon_program,
+						 .arg = &f,
+						 .timeout_ns = FINDINGS_NS };
+	char text[65536];
+	size_t len = 0;
+	int status;
 
-	if (cw_paths_find(CW_PART_DAEMON, program, NULL) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (cw_paths_find(CW_PART_DAEMON, f.program, NULL) < 0 ||
+	    cw_blocking_child_run(&child, text, sizeof(text), &len, &status) < 0 || status != 0)
 		return NULL;
-	pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-		(void)dup2(ends[1], STDOUT_FILENO);
-		(void)dup2(null, STDERR_FILENO);
-		execl(program, "collwatchd", "--findings", d->config ? "--config" : NULL, d->config,
-		      (char *)NULL);
-		_exit(0);
-	}
-	(void)close(ends[1]);
-	while (pid > 0 && have < sizeof(text) &&
-	       (n = read(ends[0], text + have, sizeof(text) - have)) > 0)
-		have += (size_t)n;
-	(void)close(ends[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-		return NULL;
-	return json_loadb(text, have, 0, NULL);
+	return json_loadb(text, len, 0, NULL);
 }
 
 /*

@@ -16,7 +16,7 @@
 #include "cli/control.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
-#include "cli/since.h"
+#include "cli/verbs/since.h"
 #include "cli/terminal/page_file.h"
 #include "cli/terminal/pager.h"
 #include "cli/verb.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cli/since.h"
+#include "cli/verbs/since.h"
 #include "common/clock.h"
 
 /* Half past noon in Berlin, which is two hours before UTC then. */

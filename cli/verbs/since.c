@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/since.h"
+#include "cli/verbs/since.h"
 
 #include <errno.h>
 #include <stdbool.h>
