@@ -28,8 +28,8 @@ OP = rf"{KIND}(?: #\d+)?(?: \w+ x \d+)?(?: (?:sum|prod|max|min|avg))?(?: root \d
 COMM = r"(?:comm 0x[0-9a-f]{16}|comm \d+|[\w.\-]+)"
 TIME = r"(?:\d+ ms|\d+\.\d s|\d+ s|\d+ min|\d+ h|an unknown time)"
 TRAIT = (
-    r"(?:loaded NCCL [\d.]+|loaded an unknown NCCL|started with other NCCL_\* variables than the rest"
-    r"|made it with \d+ ranks)"
+    r"(?:loaded NCCL [\d.]+|loaded an unknown NCCL|started with NCCL_\* variables that differ from those of the other ranks"
+    r"|created the communicator with \d+ ranks)"
 )
 DEATH = r"(?:ended|exited with status \d+|(?:was|were) (?:killed by SIG\w+|killed by signal \d+|OOM-killed))"
 HALT = r"(?:stopped by a signal|held by a debugger|frozen with its control group)"
@@ -322,7 +322,7 @@ def expect_waiting(t, ranks, time):
 
 
 @sentence(
-    rf"({WHO}) (?:is ({HALT}) and )?never reached ({CALL}) on ({COMM})(?:; ({RANKS}) (?:is|are) missing elsewhere)?"
+    rf"({WHO}) (?:is ({HALT}) and )?never reached ({CALL}) on ({COMM})(?:; ({RANKS}) (?:is missing from a call on another communicator|are missing from calls on other communicators))?"
 )
 def never_reached(t, said, who, halt, call, comm, elsewhere):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
@@ -383,7 +383,7 @@ def halted_before(t, said, who, halt, call, comm):
         expect(not t.is_in(comm, r, call), f"rank {r} is in {call}")
 
 
-@sentence(rf"({WHO}) is ({HALT}), with its own part of ({CALL}) on ({COMM}) done; ({OTHERS}) (?:has|have) been inside it for ({TIME}), and its threads may have their data to hand on")
+@sentence(rf"({WHO}) is ({HALT}) and has finished its own part of ({CALL}) on ({COMM}); ({OTHERS}) (?:has|have) been inside this call for ({TIME}) and may still need data from the halted process")
 def halted_behind(t, said, who, halt, call, comm, others, time):
     said["who"], said["inside"] = t.named(who), t.named(others)
     for r in said["who"]:
@@ -414,7 +414,7 @@ def expect_inside(t, ranks, comm, call, or_behind):
     expect(not lost, f"ranks {sorted(lost)} have nothing to do with {comm}")
 
 
-@sentence(rf"({OTHERS}) (?:have|has) been waiting in ({CALL}) on ({COMM}) or elsewhere for ({TIME})")
+@sentence(rf"({OTHERS}) (?:have|has) been waiting in ({CALL}) on ({COMM}) or on another communicator for ({TIME})")
 def waiting_elsewhere(t, said, others, call, comm, time):
     ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
     expect_waiting(t, ranks, time)
@@ -440,7 +440,7 @@ def waiting_in(t, said, others, call, comm, behind, time, why):
         return
     if re.fullmatch(r"the missing rank may be stuck in an earlier call whose device progress was not recorded", why):
         return
-    if re.fullmatch(r"the node of the rank they wait for does not report", why):
+    if re.fullmatch(r"the node of the rank that they wait for is not reporting", why):
         expect(any(t.nodes.values()), "all nodes report")
         return
     raise Unparsed(why)
@@ -450,7 +450,7 @@ class Unparsed(Exception):
     """A sentence that is none of those known."""
 
 
-@sentence(rf"({WHO}) (?:has|have) not finished ({CALL}) on ({COMM}), which (\d+) of its (\d+) members have completed; nothing has moved there for ({TIME})")
+@sentence(rf"({WHO}) (?:has|have) not finished ({CALL}) on ({COMM}); (\d+) of its (\d+) members have completed this call, and it has made no progress for ({TIME})")
 def inside_partly(t, said, who, call, comm, done, size, time):
     said["inside"] = t.named(who)
     members = t.comm(comm)["members"]
@@ -485,7 +485,7 @@ def inside_all(t, said, size, comm, call, time):
         same_calls(t, comm, int(number[1]))
 
 
-@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}), nobody is missing, and it has not finished for ({TIME})")
+@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}), no rank is missing, and the call has not finished for ({TIME})")
 def inside_some(t, said, who, call, comm, time):
     said["inside"] = t.named(who)
     for r in said["inside"]:
@@ -521,13 +521,13 @@ def more_behind(t, said, n):
     expect(len(waiting_ones) >= int(n), f"{len(waiting_ones)} wait besides")
 
 
-@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}) ({TIME}) ago, and others have completed it; the progress of their devices is not known")
+@sentence(rf"({WHO}) entered ({CALL}) on ({COMM}) ({TIME}) ago, and other ranks have completed it; the device progress of {RANKS} is not known")
 def unknown_partly(t, said, who, call, comm, time):
     for r in t.named(who):
         expect(t.is_in(comm, r, call), f"rank {r} is not in {call}")
 
 
-@sentence(rf"all ranks of ({COMM}) entered ({CALL}), and ({WHO}) (?:has|have) not returned for ({TIME}); the progress of their devices is not known")
+@sentence(rf"all ranks of ({COMM}) entered ({CALL}), and ({WHO}) (?:has|have) not returned from it for ({TIME}); the device progress of the ranks is not known")
 def unknown_all(t, said, comm, call, who, time):
     for r in t.comm(comm)["of"]:
         expect(t.has_made(comm, r, call), f"rank {r} has not made {call}")
@@ -560,14 +560,14 @@ def in_making(t):
     return {r for r in range(len(t.ranks)) if any(op.kind == "comm_init" for _, op in t.open_ops(r))}
 
 
-@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls, and nobody is left to come to any")
+@sentence(r"All (\d+) ranks of the job wait in one of (\d+) such calls, and no rank is left to enter any of them")
 def crossed(t, said, ranks, makings):
     expect(len(t.ranks) == int(ranks), f"there are {len(t.ranks)} ranks")
     expect(in_making(t) == set(range(len(t.ranks))), f"in makings: {in_making(t)}")
     expect(int(makings) > 1, "there is but one")
 
 
-@sentence(rf"({RANKS}) wait in one of (\d+) such calls, all other ranks of the job behind them, and nobody is left to come to any")
+@sentence(rf"({RANKS}) waits? in one of (\d+) such calls, all other ranks of the job wait behind them, and no rank is left to enter any of these calls")
 def crossed_behind(t, said, who, makings):
     expect(in_making(t) == t.named(who), f"in makings: {in_making(t)}")
     for r in range(len(t.ranks)):
@@ -655,7 +655,7 @@ def gave_up(t, said, who, what, comm, call):
         expect(t.member(comm, r)["state"] == "over", f"rank {r} has not {what} it")
 
 
-@sentence(rf"(\d+) of the (\d+) ranks of ({COMM}) left (ncclComm\w+), and (?:is|are) making another communicator; ({OTHERS}) (?:has|have) been waiting in it(?: or behind it)? for ({TIME})")
+@sentence(rf"(\d+) of the (\d+) ranks of ({COMM}) left (ncclComm\w+), and (?:is|are) creating another communicator; ({OTHERS}) (?:has|have) been waiting in it(?: or behind it)? for ({TIME})")
 def makes_another(t, said, n, size, comm, call, others, time):
     left = {r for r, m in t.comm(comm)["of"].items() if m["state"] in ("failed", "over")}
     expect(len(left) == int(n), f"{sorted(left)} left it")
@@ -765,7 +765,7 @@ def sizes(t, said, who, call, comm):
     expect(len(counts) > 1, f"their counts are {counts}")
 
 
-@sentence(rf"({WHO}) disagrees with several ranks, ({RANKS}) among them, on the size of what they exchange on ({COMM})")
+@sentence(rf"({WHO}) disagrees with several ranks, ({RANKS}) among them, on the sizes of their messages on ({COMM})")
 def sizes_with_several(t, said, who, one, comm):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     (me,), (other,) = t.named(who), t.named(one)
@@ -786,7 +786,7 @@ def proposal(t, said):
 
 # -- messages that do not fit --
 
-PAIRS = r"(?:; likewise \d+ more pairs?)?"
+PAIRS = r"(?:; the same is true of \d+ more pairs? of ranks)?"
 
 
 def messages_of(t, comm, sender, receiver):
@@ -798,7 +798,7 @@ def messages_of(t, comm, sender, receiver):
 
 
 @sentence(
-    rf"({WHO}) sent (\d+) bytes to ({WHO}) on ({COMM}) as message #(\d+), and ({WHO}) received (\d+) as that{PAIRS}"
+    rf"({WHO}) sent (\d+) bytes to ({WHO}) on ({COMM}) as message #(\d+), but ({WHO}) received (\d+) bytes{PAIRS}"
 )
 def sent_otherwise(t, said, sender, bytes_sent, receiver, comm, number, again, bytes_received):
     a, b, sends, recvs = messages_of(t, comm, sender, receiver)
@@ -810,29 +810,29 @@ def sent_otherwise(t, said, sender, bytes_sent, receiver, comm, number, again, b
                 expect(op.bytes == int(size), f"rank {rank}'s {kind} #{number} has {op.bytes} bytes")
 
 
-@sentence(rf"the sizes that ({WHO}) sent to ({WHO}) on ({COMM}) are not those that ({WHO}) received \((\d+) messages?\){PAIRS}")
+@sentence(rf"the message sizes that ({WHO}) sent to ({WHO}) on ({COMM}) differ from those that ({WHO}) received \((\d+) messages?\){PAIRS}")
 def sizes_of_all(t, said, sender, receiver, comm, again, number):
     _, _, sends, recvs = messages_of(t, comm, sender, receiver)
     expect(receiver == again and min(sends, recvs) >= int(number), f"{sends} were sent, {recvs} received")
 
 
 @sentence(
-    rf"({WHO}) sent to ({WHO}) on ({COMM}) what ({WHO}) never received \((\d+) messages? sent, (\d+) received\){PAIRS}"
+    rf"({WHO}) sent (\d+) messages? to ({WHO}) on ({COMM}), but ({WHO}) received only (\d+){PAIRS}"
 )
-def never_received(t, said, sender, receiver, comm, again, sent, received):
+def never_received(t, said, sender, sent, receiver, comm, again, received):
     counts = messages_of(t, comm, sender, receiver)[2:]
     expect(receiver == again and counts == (int(sent), int(received)), f"sent and received: {counts}")
 
 
 @sentence(
-    rf"({WHO}) posted receives from ({WHO}) on ({COMM}) for what ({WHO}) never sent \((\d+) posted, (\d+) messages? sent\){PAIRS}"
+    rf"({WHO}) posted (\d+) receives? from ({WHO}) on ({COMM}), but ({WHO}) sent only (\d+) messages?{PAIRS}"
 )
-def never_sent(t, said, receiver, sender, comm, again, posted, sent):
+def never_sent(t, said, receiver, posted, sender, comm, again, sent):
     counts = messages_of(t, comm, sender, receiver)[2:]
     expect(sender == again and counts == (int(sent), int(posted)), f"sent and received: {counts}")
 
 
-@sentence(r"No rank waits for it")
+@sentence(r"No rank waits because of this")
 def nobody_waits(t, said):
     pass  # of a message that went, or will not be asked for: who waits elsewhere says nothing
 
@@ -887,7 +887,7 @@ def disagree(t, said, comm, seq, some, theirs, others, its):
     made(t, comm, t.named(others), int(seq), lambda op: op.reads(its), its)
 
 
-@sentence(rf"({WHO}) skipped ({OP}) on ({COMM}), which ({OTHERS}) called, and went on with ({OP})")
+@sentence(rf"({WHO}) skipped ({OP}) on ({COMM}), a call that ({OTHERS}) made, and went on with ({OP})")
 def skipped(t, said, who, skipped_call, comm, most, its):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     seq = number_of(skipped_call)
@@ -902,7 +902,7 @@ def skipped(t, said, who, skipped_call, comm, most, its):
         expect(op is None or op.signature() == after.signature(), f"rank {r} went on with {op}")
 
 
-@sentence(rf"({WHO}) made an extra call on ({COMM}): ({OP}), where ({OTHERS}) called ({OP})")
+@sentence(rf"({WHO}) made an extra call on ({COMM}): ({OP}); at this point ({OTHERS}) called ({OP})")
 def extra(t, said, who, comm, its, most, theirs):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     seq = number_of(its)
@@ -915,16 +915,16 @@ def extra(t, said, who, comm, its, most, theirs):
         expect(not after or not usual or after.signature() == usual.signature(), f"rank {r} went on with {after}")
 
 
-BETWEEN = r"(?:between collective #\d+ and #\d+|before collective #\d+)"
+BETWEEN = r"(?:between collectives #\d+ and #\d+|before collective #\d+)"
 
 
-@sentence(rf"({WHO}) made another call than ({OTHERS}) on ({COMM}), ({BETWEEN}); the call itself is no longer recorded")
+@sentence(rf"({WHO}) made a different call than ({OTHERS}) on ({COMM}), ({BETWEEN}); that call is no longer recorded")
 def another_call(t, said, who, most, comm, between):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
     most_of(t, said, most, comm)
 
 
-@sentence(rf"({WHO}) and ({WHO}) made different calls on ({COMM}), ({BETWEEN}); the calls themselves are no longer recorded")
+@sentence(rf"({WHO}) and ({WHO}) made different calls on ({COMM}), ({BETWEEN}); those calls are no longer recorded")
 def different_calls(t, said, some, others, comm, between):
     expect(not t.named(some) & t.named(others), "the same rank stands on both sides")
 
@@ -935,18 +935,19 @@ def has_trait(t, ranks, trait, comm=None):
     if m:
         number = int(m[1]) * (10000 if (int(m[1]), int(m[2])) >= (2, 9) else 1000) + int(m[2]) * 100 + int(m[3])
         expect(versions == {number}, f"they have {versions}")
-    m = re.fullmatch(r"made it with (\d+) ranks", trait)
+    m = re.fullmatch(r"created the communicator with (\d+) ranks", trait)
     if m and comm:
         told = {t.member(comm, r)["told"] for r in ranks}
         expect(told == {int(m[1])}, f"they were told {told}")
 
 
-@sentence(rf"({WHO}) ({TRAIT}), ({WHO})(?: ({TRAIT}))?; ({CALL}) of ({COMM}) has not finished for ({TIME})")
-def setup(t, said, odd, its, usual, theirs, call, comm, time):
+@sentence(rf"({WHO}) ({TRAIT})(?:, but ({WHO}) ({TRAIT})| \(({RANKS})\)); ({CALL}) on ({COMM}) has not finished for ({TIME})")
+def setup(t, said, odd, its, usual, theirs, rest, call, comm, time):
+    usual = usual or rest
     has_trait(t, t.named(odd), its, comm)
     if theirs:
         has_trait(t, t.named(usual), theirs, comm)
-    if "other NCCL_*" in its:
+    if "NCCL_* variables that differ" in its:
         some = {t.ranks[r]["environment"] for r in t.named(odd)}
         rest = {t.ranks[r]["environment"] for r in t.named(usual)}
         expect(not some & rest, f"{some} and {rest}")
@@ -1010,19 +1011,20 @@ def reason(pattern):
 
 # A call of no elements has no number.
 LAST = (
-    rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), (?P<end>returned|failed) (?P<ago>{TIME}) ago(?:, but its device had only done #(?P<done>\d+))?"
+    rf"(?:; its last call on {COMM}, (?P<last>{CALL}|[a-z_]+), (?P<end>returned|failed) (?P<ago>{TIME}) ago(?:, but its device had completed only #(?P<done>\d+))?"
     rf"|; it (?:is|was) inside (?P<inside>{CALL}|[a-z_]+) on {COMM})?"
 )
 HOST_ACTIVITY = (
-    rf"(?:; (?P<shared>its process )?(?:last (?P<did>used CPU|did I/O|called NCCL|worked|had a child that worked)"
-    rf" (?P<when>less than 1 s|{TIME}) ago|has not worked for (?P<idle>less than 1 s|{TIME})))?"
+    rf"(?:; (?P<shared>its process )?(?:(?:last (?:used CPU|did I/O|called NCCL|had a busy child process)|was last active)"
+    rf" (?P<when>less than 1 s|{TIME}) ago|has been idle for (?P<idle>less than 1 s|{TIME})))?"
 )
 # In the order of enum cw_host_wait, from 1.
 WAITS = (
-    "another of its threads, and none of them runs", "Python's interpreter lock", "a pipe, a condition or a timer",
-    "a socket", "somebody to type", "storage, and no byte moves",
+    "another of its threads, and no thread is running", "Python's interpreter lock (GIL)",
+    "a pipe, a condition variable or a timer",
+    "a socket", "input from a terminal", "storage, and no data is moving",
 )
-WAIT = rf"(?:; it waits for (?P<wait>{'|'.join(WAITS)}))?"
+WAIT = rf"(?:; it waits for (?P<wait>{'|'.join(map(re.escape, WAITS))}))?"
 
 
 def last_call(t, rank, m):
@@ -1092,7 +1094,7 @@ def reason_outside(t, rank, m):
         expect(t.ranks[rank]["wait"] == 1 + WAITS.index(m["wait"]), f"it waits in {t.ranks[rank]['wait']}")
 
 
-@reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), which waits for no other rank{LAST}{HOST_ACTIVITY}")
+@reason(rf"inside (?P<call>{CALL}) on (?P<comm>{COMM}), a call that waits for no other rank{LAST}{HOST_ACTIVITY}")
 def reason_elsewhere(t, rank, m):
     expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
     last_call(t, rank, m)
@@ -1116,13 +1118,13 @@ def reason_node(t, rank, m):
     expect(t.nodes[m["node"]], "it reports")
 
 
-@reason(rf"called (?P<op>{OP})(?P<colour>; the group has \d+ members, an even split of its parent would give it \d+: check the colour it passed to the split)?")
+@reason(rf"called (?P<op>{OP})(?P<colour>; the group has \d+ members, but an even split of its parent would give it \d+: check the colour that this rank passed to the split)?")
 def reason_called(t, rank, m):
     op = t.at(t.comm_said, rank, number_of(m["op"]))
     expect(op is None or op.reads(m["op"]), f"it called {op}")
 
 
-@reason(r"its calls differ from those of the others at #\d+(?: and were the same until #\d+)?")
+@reason(r"its calls differ from those of the other ranks at #\d+(?:, but were the same up to #\d+)?")
 def reason_differs(t, rank, m):
     pass
 
@@ -1132,12 +1134,12 @@ def reason_trait(t, rank, m):
     has_trait(t, {rank}, m["trait"], t.comm_said)
 
 
-@reason(rf"waits in (?P<call>{CALL}) on (?P<comm>{COMM}) while the others wait for it elsewhere")
+@reason(rf"waits in (?P<call>{CALL}) on (?P<comm>{COMM}) while other ranks wait for it in another call")
 def reason_waits(t, rank, m):
     expect(t.is_in(m["comm"], rank, m["call"]), f"it is not in {m['call']} on {m['comm']}")
 
 
-@reason(rf"did not finish (?P<call>{CALL}|the call), which others have completed{HOST_ACTIVITY}")
+@reason(rf"has not finished (?P<call>{CALL}|the call), which other ranks have completed{HOST_ACTIVITY}")
 def reason_unfinished(t, rank, m):
     if m["call"] == "the call":
         return
@@ -1152,7 +1154,7 @@ def reason_stuck(t, rank, m):
     host_activity(t, rank, m)
 
 
-@reason(r"left no recording, and others wait in a call of its group")
+@reason(r"it left no recording, and other ranks wait in a call of its group")
 def reason_no_recording(t, rank, m):
     expect(t.ranks[rank]["blind"], "it has one")
 
@@ -1162,12 +1164,12 @@ def reason_inside(t, rank, m):
     expect(any(op.reads(m["op"]) for op in t.member(t.comm_said, rank)["ops"]), "it is not")
 
 
-@reason(r"has posted a call of another size")
+@reason(r"has posted a call of a different size")
 def reason_size(t, rank, m):
     pass
 
 
-@reason(r"left out (?:calls|sends|receives) that others posted the counterpart of")
+@reason(r"did not post (?:the counterparts of calls that other ranks posted|(?:sends|receives) for which other ranks posted (?:sends|receives))")
 def reason_not_posted(t, rank, m):
     mine = {peer: (s, r) for peer, s, r in t.member(t.comm_said, rank)["messages"]}
     theirs = {m["rank"]: (r, s) for m in t.comm(t.comm_said)["members"] for peer, s, r in m["messages"] if peer == rank}
@@ -1181,7 +1183,7 @@ def reason_of_message(t, rank, m):
     expect(not known or int(m["bytes"]) in known, f"it has {known} bytes")
 
 
-@reason(r"sends or receives messages of other sizes than its peer")
+@reason(r"its messages differ in size from those of its peer")
 def reason_sizes(t, rank, m):
     expect(t.member(t.comm_said, rank)["messages"], "it exchanges none")
 
@@ -1225,7 +1227,7 @@ def out_dead(t, n):
     expect(not gone, f"ranks {gone} are dead")
 
 
-@ruled_out(r"no deadlock: there is no cycle of waits")
+@ruled_out(r"no deadlock: no ranks wait for each other in a cycle")
 def out_cycle(t):
     expect(not t.has_cycle(), "there is one")
     hidden = [r["rank"] for r in t.ranks if hides_its_wait(t, r["rank"]) and t.is_missed(r["rank"])]
@@ -1243,7 +1245,7 @@ ALTERNATIVES = [
     re.compile(rf"{RANKS} {TRAIT}"),
     re.compile(rf"{RANKS} may have made a call that no other rank makes"),
     re.compile(rf"some of the waiting ranks also wait for {RANKS}"),
-    re.compile(r"some of the waiting ranks wait in a call that all its members entered"),
+    re.compile(r"some of the waiting ranks wait in a call from which no rank is missing"),
 ]
 
 # ---- how sure it is, and what it advises ----
@@ -1534,7 +1536,7 @@ def check_incident(line):
 
     def of_culprit(culprit):
         check, m = first_that_fits(REASONS, culprit["reason"])
-        groups = dict.fromkeys(("last", "ago", "done", "inside", "did", "when", "child"))
+        groups = dict.fromkeys(("last", "ago", "done", "inside", "when", "child"))
         groups.update(m.groupdict())
         check(t, culprit["rank"], groups)
 

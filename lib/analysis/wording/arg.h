@@ -68,9 +68,9 @@ static inline struct cw_arg arg_number(enum cw_arg_kind kind, int32_t number)
 }
 
 /*
- * Says the trait of a rank that differs from the other members: "loaded NCCL 2.21.5", "made it with
- * 7 ranks". detail: CW_DETAIL_VERSION, CW_DETAIL_MEMBERSHIP, CW_DETAIL_ENVIRONMENT or
- * CW_DETAIL_ORDER.
+ * Says the trait of a rank that differs from the other members: "loaded NCCL 2.21.5", "created the
+ * communicator with 7 ranks". detail: CW_DETAIL_VERSION, CW_DETAIL_MEMBERSHIP,
+ * CW_DETAIL_ENVIRONMENT or CW_DETAIL_ORDER.
  */
 void say_trait(const struct diagnosis *diag, uint32_t comm, uint32_t rank, enum cw_detail detail,
 	       struct cw_clause *clause);

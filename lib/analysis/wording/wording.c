@@ -231,7 +231,7 @@ static void summarize_histories(const struct diagnosis *diag, struct words *w)
 	cw_clause_append(&v->said, &w->waiting);
 }
 
-/* Writes "rank 3 loaded NCCL 2.21.5, ranks 0-2 loaded NCCL 2.28.9; …". */
+/* Writes "rank 3 loaded NCCL 2.21.5, but ranks 0-2 loaded NCCL 2.28.9; …". */
 static void summarize_setup(const struct diagnosis *diag, const struct words *w)
 {
 	const struct alignment *al = diag->main->setup;
@@ -1023,8 +1023,8 @@ static void summarize_unposted(const struct diagnosis *diag, const struct words 
 /*
  * Writes one of these sentences:
  *
- *   "rank 1 sent a message to rank 2 on pp that rank 2 never received (31 sent, 30 received)."
- *   "rank 1 sent 1024 bytes to rank 2 on pp as message #31, and rank 2 received 512."
+ *   "rank 1 sent 31 messages to rank 2 on pp, but rank 2 received only 30."
+ *   "rank 1 sent 1024 bytes to rank 2 on pp as message #31, but rank 2 received 512 bytes."
  */
 static void summarize_messages(const struct diagnosis *diag, const struct words *w)
 {
@@ -1051,8 +1051,9 @@ static void summarize_messages(const struct diagnosis *diag, const struct words 
 }
 
 /*
- * Writes "rank 1 and the others disagree on the size of all_to_all #22 on experts: what they send
- * and what they expect do not add up. Ranks 0,2 have been waiting in it for 90 s."
+ * Writes "rank 1 disagrees with the other ranks on the size of all_to_all #22 on experts: the data
+ * that the ranks send does not add up to the data that they expect. Ranks 0,2 have been waiting for
+ * 90 s."
  */
 static void summarize_uneven(const struct diagnosis *diag, struct words *w)
 {

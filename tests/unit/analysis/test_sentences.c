@@ -75,7 +75,7 @@ Test(sentences, of_ranks_of_a_process_that_are_missing_in_several_comms)
 	judge();
 	says(CW_CLASS_NEVER_ENTERED,
 	     "rank 2 (node-a, pid 802) never reached all_reduce #31 on tp0; rank 3 is missing "
-	     "elsewhere. Ranks 0-1 have been waiting for them for 10 s.");
+	     "from a call on another communicator. Ranks 0-1 have been waiting for them for 10 s.");
 }
 
 Test(sentences, of_a_stopped_rank)
@@ -108,8 +108,8 @@ Test(sentences, of_a_rank_that_was_never_seen_at_work)
 	b->ranks[3].host_activity_ns = SB_NOW - 60 * SB_S;
 	b->ranks[3].host_activity_by = "";
 	judge();
-	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "; has not worked for 60 s"),
-			   "%s", said_text(&v.culprits[0].said));
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "; has been idle for 60 s"), "%s",
+			   said_text(&v.culprits[0].said));
 	for_people(said_text(&v.culprits[0].said));
 }
 
@@ -121,12 +121,12 @@ Test(sentences, of_what_a_rank_sleeps_in)
 		const char *says;
 	} cases[] = {
 		{ CW_HOST_WAIT_LOCK,
-		  "; it waits for another of its threads, and none of them runs" },
-		{ CW_HOST_WAIT_GIL, "; it waits for Python's interpreter lock" },
-		{ CW_HOST_WAIT_QUEUE, "; it waits for a pipe, a condition or a timer" },
+		  "; it waits for another of its threads, and no thread is running" },
+		{ CW_HOST_WAIT_GIL, "; it waits for Python's interpreter lock (GIL)" },
+		{ CW_HOST_WAIT_QUEUE, "; it waits for a pipe, a condition variable or a timer" },
 		{ CW_HOST_WAIT_SOCKET, "; it waits for a socket" },
-		{ CW_HOST_WAIT_TTY, "; it waits for somebody to type" },
-		{ CW_HOST_WAIT_STORAGE, "; it waits for storage, and no byte moves" },
+		{ CW_HOST_WAIT_TTY, "; it waits for input from a terminal" },
+		{ CW_HOST_WAIT_STORAGE, "; it waits for storage, and no data is moving" },
 	};
 
 	sb_all_wait_but(sb_comm(b, "tp", 0, 8, 1, 30), 3, 84 * SB_S);
@@ -186,9 +186,9 @@ Test(sentences, of_several_dead_ranks)
 	b->ranks[3].liveness = b->ranks[5].liveness = CW_LIVE_KILLED;
 	b->ranks[3].term_signal = b->ranks[5].term_signal = 9;
 	judge();
-	says(CW_CLASS_PROCESS_DEAD,
-	     "ranks 3,5 were killed by SIGKILL before they could enter all_reduce #121 on dp. The other 6 ranks have "
-	     "been waiting for them for 4.0 s.");
+	says(CW_CLASS_PROCESS_DEAD, "ranks 3,5 were killed by SIGKILL before they could enter "
+				    "all_reduce #121 on dp. The other 6 ranks have "
+				    "been waiting for them for 4.0 s.");
 	b->ranks[3].cause = b->ranks[5].cause =
 		"killed by SIGKILL sent by slurmstepd (pid 7, root)";
 	judge();
@@ -251,7 +251,7 @@ Test(sentences, of_ranks_that_wait_for_a_lost_node_each_in_a_pair_of_its_own)
 	again();
 	says(CW_CLASS_NODE_UNREACHABLE,
 	     "node-a (ranks 0-3) has not been heard from for 18 s. The other 4 ranks have been "
-	     "waiting in all_reduce #133 on pair or elsewhere for 17 s.");
+	     "waiting in all_reduce #133 on pair or on another communicator for 17 s.");
 }
 
 /* The last of the others got out 4 s ago: until then the call moved, and rank 0 was in it for 20 s.
@@ -267,10 +267,11 @@ Test(sentences, of_a_call_that_moved_after_its_members_had_come)
 	for (uint32_t m = 1; m < 4; m++)
 		snap->comms[0].members[m].progress_ns = SB_NOW - (3 + m) * SB_S;
 	again();
-	says(CW_CLASS_IN_COLLECTIVE,
-	     "rank 0 has not finished all_reduce #121 on dp, which 3 of its 4 "
-	     "members have completed; nothing has moved there for 4.0 s. Not the program: check "
-	     "network, GPUs and NCCL on node-a (rank 0).");
+	says(CW_CLASS_IN_COLLECTIVE, "rank 0 has not finished all_reduce #121 on dp; 3 of its 4 "
+				     "members have completed this "
+				     "call, and it has made no progress for 4.0 s. Not the "
+				     "program: check network, GPUs and "
+				     "NCCL on node-a (rank 0).");
 }
 
 /* Its call came back, and the device had not done it. */
@@ -385,9 +386,9 @@ Test(sentences, of_a_send_without_its_receive)
 {
 	(void)posts(sb_comm(b, "pp", 0, 4, 1, 0), 2, CW_OP_SEND, 3);
 	judge();
-	says(CW_CLASS_P2P_UNMATCHED,
-	     "rank 2 has been sending to rank 3 (node-a, pid 803) on pp (#31) for 2.4 s, but rank 3 "
-	     "never posted the matching recv.");
+	says(CW_CLASS_P2P_UNMATCHED, "rank 2 has been sending to rank 3 (node-a, pid 803) on pp "
+				     "(#31) for 2.4 s, but rank 3 "
+				     "never posted the matching recv.");
 }
 
 Test(sentences, of_a_receive_without_its_send)
@@ -513,8 +514,8 @@ Test(sentences, of_a_message_whose_progress_is_unknown)
 	judge();
 	cr_expect_eq(v.detail, CW_DETAIL_PROGRESS_UNKNOWN, "%s", said_text(&v.said));
 	cr_expect_null(strstr(said_text(&v.said), "all ranks"), "%s", said_text(&v.said));
-	cr_expect_not_null(strstr(said_text(&v.said), "no rank is seen to be missing there"), "%s",
-			   said_text(&v.said));
+	cr_expect_not_null(strstr(said_text(&v.said), "no missing rank was seen in this call"),
+			   "%s", said_text(&v.said));
 }
 
 static struct sb_comm *making(int64_t age_ns)
@@ -565,8 +566,8 @@ Test(sentences, of_makings_in_two_orders_that_others_wait_behind)
 	judge();
 	cr_expect_not_null(strstr(said_text(&v.said),
 				  ". Ranks 0-1 wait in one of 2 such calls, all other "
-				  "ranks of the job behind them, and nobody is left to "
-				  "come to any."),
+				  "ranks of the job wait behind them, and no rank is left "
+				  "to enter any of these calls."),
 			   "%s", said_text(&v.said));
 	for (uint32_t i = 0; i < v.n_ruled_out; i++)
 		cr_expect_null(strstr(said_text(&v.ruled_out_said[i]), "no deadlock"), "%s",
@@ -590,7 +591,8 @@ Test(sentences, of_a_stuck_device)
 	c->members[3].age_ns = 20 * SB_S;
 	judge();
 	says(CW_CLASS_DEVICE_STALLED,
-	     "rank 3 (node-a, pid 803) enqueued all_reduce #42 on world, but its device is stuck in "
+	     "rank 3 (node-a, pid 803) enqueued all_reduce #42 on world, but its device is stuck "
+	     "in "
 	     "earlier work. The other 7 ranks have been waiting for it for 20 s.");
 }
 

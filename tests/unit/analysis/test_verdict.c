@@ -282,7 +282,7 @@ Test(verdict, is_certain_of_a_rank_whose_wait_is_seen)
 	b->ranks[3].host_wait = CW_HOST_WAIT_STORAGE;
 	expect(CW_CLASS_NEVER_ENTERED, "outside_nccl", "3", "0-2,4-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
-	cr_expect(rules_out("no deadlock: there is no cycle of waits"));
+	cr_expect(rules_out("no deadlock: no ranks wait for each other in a cycle"));
 	verdict_teardown();
 	verdict_setup();
 
@@ -291,7 +291,7 @@ Test(verdict, is_certain_of_a_rank_whose_wait_is_seen)
 	b->ranks[3].liveness = CW_LIVE_STOPPED;
 	expect(CW_CLASS_NEVER_ENTERED, "stopped", "3", "0-2,4-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
-	cr_expect(rules_out("no deadlock: there is no cycle of waits"));
+	cr_expect(rules_out("no deadlock: no ranks wait for each other in a cycle"));
 }
 
 static void calls_are_not_at_hand(struct sb_comm *c)
@@ -334,7 +334,7 @@ Test(verdict, rules_out_each_cause_only_where_it_was_looked_for)
 		  calls_are_not_at_hand },
 		{ "no mixed versions: all members loaded NCCL 2.28.9", another_environment },
 		{ "no dead process: all 8 visible processes", a_recording },
-		{ "no deadlock: there is no cycle of waits", calls_were_lost },
+		{ "no deadlock: no ranks wait for each other in a cycle", calls_were_lost },
 		{ "no lost node: both nodes report", a_node_is_silent },
 	};
 

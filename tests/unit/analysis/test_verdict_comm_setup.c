@@ -48,7 +48,7 @@ Test(verdict_comm_setup, another_version_explains_a_first_call_that_does_not_end
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
 	cr_expect_not_null(strstr(said_text(&v.said),
-				  "rank 5 loaded NCCL 2.21.5, ranks 0-4,6-7 loaded "
+				  "rank 5 loaded NCCL 2.21.5, but ranks 0-4,6-7 loaded "
 				  "NCCL 2.28.9"),
 			   "%s", said_text(&v.said));
 	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "2.21.5"), "%s",
@@ -141,10 +141,10 @@ Test(verdict_comm_setup, another_order_in_the_group_explains_that_it_does_not_en
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(!v.is_proof);
 	cr_expect_not_null(strstr(said_text(&v.said),
-				  "rank 5 made the calls of this group in another order "
-				  "than the rest, ranks 0-4,6-7; "),
+				  "rank 5 made the calls of an NCCL group in a different order "
+				  "from the other ranks (ranks 0-4,6-7); "),
 			   "%s", said_text(&v.said));
-	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "another order"), "%s",
+	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "a different order"), "%s",
 			   said_text(&v.culprits[0].said));
 }
 
@@ -188,6 +188,7 @@ Test(verdict_comm_setup, rank_that_was_told_another_size_is_a_proof)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_str_eq(sb_culprits(snap, &v), "6");
 	cr_expect_not_null(strstr(said_text(&v.said),
-				  "rank 6 made it with 7 ranks, ranks 0-5,7 made it with 8"),
+				  "rank 6 created the communicator with 7 ranks, but ranks "
+				  "0-5,7 created the communicator with 8 ranks"),
 			   "%s", said_text(&v.said));
 }

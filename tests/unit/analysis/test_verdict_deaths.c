@@ -61,8 +61,8 @@ Test(verdict_deaths, says_how_far_the_device_of_a_dead_rank_was)
 	b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
 	cr_expect_not_null(
-		strstr(said_text(&v.culprits[0].said), "but its device had only done #41"), "%s",
-		said_text(&v.culprits[0].said));
+		strstr(said_text(&v.culprits[0].said), "but its device had completed only #41"),
+		"%s", said_text(&v.culprits[0].said));
 }
 
 /* It cannot be there any more. */
@@ -641,11 +641,10 @@ Test(verdict_deaths, blames_the_call_that_differed_for_a_death_after_it)
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_CERTAIN);
 	cr_expect_eq(v.coll_seq, 40);
 	cr_expect_eq(v.waiting_since_ns, SB_NOW - 4 * SB_S);
-	cr_expect(
-		strstr(said_text(&v.said),
-		       " After that rank 5 (node-b, pid 805) exited with status 1, and ranks 0-1,3-4,6-7 "
-		       "have been waiting for 4.0 s."),
-		"%s", said_text(&v.said));
+	cr_expect(strstr(said_text(&v.said), " After that rank 5 (node-b, pid 805) exited with "
+					     "status 1, and ranks 0-1,3-4,6-7 "
+					     "have been waiting for 4.0 s."),
+		  "%s", said_text(&v.said));
 	cr_assert_geq(v.n_chain, 1);
 	cr_expect_eq(v.chain[v.n_chain - 1].waits_for, 5);
 }

@@ -105,9 +105,10 @@ Test(verdict_messages, tells_of_sizes_that_differ_by_the_histories_alone)
 	cr_expect(v.is_proof);
 	cr_expect(cw_verdict_is_silent(&v));
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect_str_eq(said_text(&v.said),
-			 "the sizes that rank 1 sent to rank 2 on pp are not those that rank 2 "
-			 "received (11 messages). No rank waits for it.");
+	cr_expect_str_eq(
+		said_text(&v.said),
+		"the message sizes that rank 1 sent to rank 2 on pp differ from those that "
+		"rank 2 received (11 messages). No rank waits because of this.");
 }
 
 Test(verdict_messages, has_nothing_against_messages_of_many_sizes)
@@ -164,8 +165,8 @@ Test(verdict_messages, finds_the_message_that_took_the_place_of_one_omitted)
 	cr_expect(v.is_proof);
 	cr_expect_str_eq(sb_culprits(snap, &v), "1-2");
 	cr_expect_str_eq(said_text(&v.said),
-			 "rank 1 sent 512 bytes to rank 2 on pp as message #3, and rank 2 "
-			 "received 4096 as that. No rank waits for it.");
+			 "rank 1 sent 512 bytes to rank 2 on pp as message #3, but rank 2 "
+			 "received 4096 bytes. No rank waits because of this.");
 	cr_assert_eq(v.n_sides, 2);
 	cr_expect_eq(v.sides[0].op.kind, CW_OP_SEND);
 	cr_expect_eq(v.sides[1].op.kind, CW_OP_RECV);
@@ -218,9 +219,10 @@ Test(verdict_messages, tells_of_a_receive_that_was_omitted_when_both_are_done)
 	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "");
 	cr_expect_not(v.is_proof, "nobody is woken for it");
 	cr_expect(cw_verdict_is_silent(&v));
-	cr_expect_str_eq(said_text(&v.said),
-			 "rank 1 sent to rank 2 on pp what rank 2 never received (8 messages sent, "
-			 "7 received). No rank waits for it.");
+	cr_expect_str_eq(
+		said_text(&v.said),
+		"rank 1 sent 8 messages to rank 2 on pp, but rank 2 received only 7. No rank "
+		"waits because of this.");
 }
 
 Test(verdict_messages, tells_of_a_send_that_was_omitted_when_both_are_done)
@@ -229,9 +231,10 @@ Test(verdict_messages, tells_of_a_send_that_was_omitted_when_both_are_done)
 	receives(2, 1, 4096);
 	all_are(CW_COMM_FINALIZING);
 	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "1", "");
-	cr_expect_str_eq(said_text(&v.said),
-			 "rank 2 posted receives from rank 1 on pp for what rank 1 never sent (8 "
-			 "posted, 7 messages sent). No rank waits for it.");
+	cr_expect_str_eq(
+		said_text(&v.said),
+		"rank 2 posted 8 receives from rank 1 on pp, but rank 1 sent only 7 messages. "
+		"No rank waits because of this.");
 }
 
 Test(verdict_messages, waits_until_both_are_done)

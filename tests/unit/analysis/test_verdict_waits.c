@@ -33,8 +33,8 @@ Test(verdict_waits, blames_a_stopped_rank_whose_own_part_is_done)
 	expect(CW_CLASS_IN_COLLECTIVE, "stopped", "2", "1,3");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 	cr_expect(strstr(said_text(&v.said),
-			 "with its own part of all_reduce #63 on world done; ranks 1,3 "
-			 "have been inside it"),
+			 "and has finished its own part of all_reduce #63 on world; ranks 1,3 "
+			 "have been inside this call"),
 		  "%s", said_text(&v.said));
 }
 
@@ -482,7 +482,7 @@ Test(verdict_waits, names_the_one_whose_sizes_fit_nobody)
 	cr_expect_str_eq(sb_culprits(snap, &v), "1", "%s", said_text(&v.said));
 	cr_expect_not_null(strstr(said_text(&v.said),
 				  "disagrees with several ranks, rank 0 among them, "
-				  "on the size of what they exchange on experts"),
+				  "on the sizes of their messages on experts"),
 			   "%s", said_text(&v.said));
 }
 

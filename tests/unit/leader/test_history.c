@@ -49,7 +49,7 @@ Test(history, mismatch_is_told_without_knowing_the_call)
 	cr_expect_eq(v.n_victims, 0);
 	cr_expect_eq(v.after_seq, 192);
 	cr_expect_eq(v.coll_seq, 256);
-	cr_expect_not_null(strstr(said_text(&v.said), "between collective #192 and #256"), "%s",
+	cr_expect_not_null(strstr(said_text(&v.said), "between collectives #192 and #256"), "%s",
 			   said_text(&v.said));
 	cr_expect_not_null(strstr(said_text(&v.culprits[0].said), "#192"), "%s",
 			   said_text(&v.culprits[0].said));

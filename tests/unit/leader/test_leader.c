@@ -95,7 +95,7 @@ Test(leader, wrong_operator_that_has_left_all_records_is_told_by_hash_alone)
 	cr_expect_str_eq(json_string_value(json_object_get(c.alerts[0].doc, "confidence")),
 			 "likely");
 	cr_expect_eq(c.alerts[0].culprit, 2);
-	cr_expect_not_null(strstr(summary_of(&c.alerts[0]), "between collective #"), "%s",
+	cr_expect_not_null(strstr(summary_of(&c.alerts[0]), "between collectives #"), "%s",
 			   summary_of(&c.alerts[0]));
 	cr_expect_leq(leader_alert_delay_s(&c.alerts[0]), 8.0, "%f",
 		      leader_alert_delay_s(&c.alerts[0]));
