@@ -90,6 +90,11 @@ const char *cw_op_kind_name(unsigned kind)
 	return "op-?";
 }
 
+const char *cw_op_kind_text(unsigned kind)
+{
+	return kind == CW_OP_NONE ? "collective" : cw_op_kind_name(kind);
+}
+
 /* Returns the row of a data type; NULL if the type is unknown. */
 static const struct dtype *dtype_of(unsigned dtype)
 {
@@ -180,8 +185,7 @@ char *cw_op_format(const struct cw_op *op, char *buf, size_t len)
 		(void)snprintf(root, sizeof(root), " root %" PRId32, op->root);
 	if (op->peer != CW_PEER_NONE)
 		(void)snprintf(peer, sizeof(peer), " %s %" PRId32, peer_word(op->kind), op->peer);
-	(void)snprintf(buf, len, "%s%s%s%s%s%s",
-		       op->kind == CW_OP_NONE && seq ? "collective" : cw_op_kind_name(op->kind),
-		       number, data, redop, root, peer);
+	(void)snprintf(buf, len, "%s%s%s%s%s%s", cw_op_kind_text(op->kind), number, data, redop,
+		       root, peer);
 	return buf;
 }

@@ -143,6 +143,12 @@ struct cw_op {
 const char *cw_op_kind_name(unsigned kind);
 
 /*
+ * Returns the name of a kind for people: the name of cw_op_kind_name(), except for CW_OP_NONE. A
+ * call of that kind is no longer recorded, and only its number is known. It is a "collective".
+ */
+const char *cw_op_kind_text(unsigned kind);
+
+/*
  * Returns the name of a data type: "bf16", "fp32", "int64", …. Returns "none" for CW_DTYPE_NONE,
  * and "dtype-?" for an unknown type.
  */

@@ -40,7 +40,7 @@ static void put_ranks(const struct cw_arg *arg, char *buf, size_t len)
 	else if (*cw_rankset_format(arg->ranks.labels, n, set, sizeof(set)))
 		cw_text_append(buf, len, "rank%s %s", n == 1 ? "" : "s", set);
 	else if (n == 1)
-		cw_text_append(buf, len, "a rank without number");
+		cw_text_append(buf, len, "a rank without a number");
 	else
 		cw_text_append(buf, len, "%" PRIu32 " ranks without numbers", n);
 }
@@ -65,7 +65,7 @@ static void put_process(const struct cw_arg *arg, char *buf, size_t len)
 	if (arg->process.label >= 0)
 		cw_text_append(buf, len, "rank %" PRId32, arg->process.label);
 	else
-		cw_text_append(buf, len, "a rank without number");
+		cw_text_append(buf, len, "a rank without a number");
 	if (arg->process.pid > 0) {
 		cw_text_append(buf, len, " (");
 		if (*arg->process.pod)
@@ -95,8 +95,6 @@ static void put_comm(const struct cw_arg *arg, char *buf, size_t len)
 const char *cw_say_call_kind(unsigned kind)
 {
 	switch (kind) {
-	case CW_OP_NONE:
-		return "collective";
 	case CW_OP_COMM_INIT:
 		return "ncclCommInitRank";
 	case CW_OP_COMM_SPLIT:
@@ -114,7 +112,7 @@ const char *cw_say_call_kind(unsigned kind)
 	case CW_OP_GROUP_END:
 		return "ncclGroupEnd";
 	default:
-		return cw_op_kind_name(kind);
+		return cw_op_kind_text(kind);
 	}
 }
 

@@ -27,7 +27,7 @@ char *cw_say_arg(const struct cw_arg *arg, char *buf, size_t len);
 
 /*
  * Returns the name of a kind of call: "all_reduce". For calls that make or end communicators the
- * name is NCCL's function, for example "ncclCommSplit". For CW_OP_NONE the name is "collective",
- * because the record then still has the number of the call. The text is static.
+ * name is NCCL's function, for example "ncclCommSplit". Otherwise the name is that of
+ * cw_op_kind_text(). The text is static.
  */
 const char *cw_say_call_kind(unsigned kind);

@@ -31,6 +31,13 @@
  */
 #define FRAMES_MAX 3u
 
+const char *phrase_kind(const char *name)
+{
+	if (!name)
+		return "?";
+	return cw_op_kind_from_name(name) == CW_OP_NONE ? cw_op_kind_text(CW_OP_NONE) : name;
+}
+
 static bool is_none(const char *name)
 {
 	return !name || strcmp(name, "none") == 0;
@@ -38,11 +45,7 @@ static bool is_none(const char *name)
 
 static void say_op(const struct cw_incident_call *op, bool has_peer, char *buf, size_t len)
 {
-	/* The kind is "none" if the records have lost the call but still have its number. */
-	(void)snprintf(buf, len, "%s",
-		       !op || !op->kind.text    ? "?"
-		       : is_none(op->kind.text) ? "a collective of unknown kind"
-						: op->kind.text);
+	(void)snprintf(buf, len, "%s", phrase_kind(op ? op->kind.text : NULL));
 	if (!op)
 		return;
 	if (!is_none(op->dtype.text))

@@ -48,6 +48,11 @@ char *cw_doc_user(int64_t uid, const char *name, char *buf, size_t len);
  */
 char *phrase_doc_summary(const struct cw_incident_facts *incident, char *buf, size_t len);
 
+/*
+ * Returns the text for people, as from cw_op_kind_text(), for the name of a kind; NULL = "?".
+ */
+const char *phrase_kind(const char *name);
+
 /* Writes an op without the number of the call: "all_reduce bf16 x 1048576 sum". Returns buf. */
 char *phrase_doc_op(const struct cw_incident_call *op, char *buf, size_t len);
 

@@ -2,7 +2,6 @@
 #include "report/html/html_postmortem.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "report/doc/doc_phrase.h"
 #include "report/html/html.h"
@@ -99,9 +98,7 @@ static void put_ends(FILE *out, const json_t *e)
 
 static void put_call(FILE *out, const json_t *call)
 {
-	const char *kind = cw_json_str(call, "kind", "?");
-
-	html_put(out, strcmp(kind, "none") == 0 ? "collective" : kind);
+	html_put(out, phrase_kind(cw_json_str(call, "kind", "?")));
 	if (cw_json_int(call, "coll_seq", 0))
 		fprintf(out, " #%" JSON_INTEGER_FORMAT, cw_json_int(call, "coll_seq", 0));
 	if (*cw_json_str(call, "comm_name", "")) {

@@ -102,11 +102,7 @@ static void place_boxes(struct picture *p)
 static void put_call(FILE *out, const struct drawing *d, const struct gate *g)
 {
 	const struct comm_family *f = &d->sets.comms.families[d->sets.comms.of[g->comm]];
-	/*
-	 * The kind is CW_OP_NONE if the records have lost the call. Then we know only the call's
-	 * number.
-	 */
-	const char *kind = g->op_kind == CW_OP_NONE ? "collective" : cw_op_kind_name(g->op_kind);
+	const char *kind = cw_op_kind_text(g->op_kind);
 	char text[160];
 
 	if (g->seq)

@@ -141,9 +141,7 @@ static void put_wait(const struct cw_text *t, const json_t *e)
 
 static void put_call(const struct cw_text *t, const json_t *call)
 {
-	const char *kind = cw_json_str(call, "kind", "?");
-
-	put_plain(t, strcmp(kind, "none") == 0 ? "collective" : kind);
+	put_plain(t, phrase_kind(cw_json_str(call, "kind", "?")));
 	if (cw_json_int(call, "coll_seq", 0))
 		fprintf(t->out, " #%" JSON_INTEGER_FORMAT, cw_json_int(call, "coll_seq", 0));
 	if (*cw_json_str(call, "comm_name", "")) {

@@ -23,6 +23,16 @@ static void expect_format(const struct cw_op *op, const char *expected)
 	cr_expect_str_eq(cw_op_format(op, buf, sizeof(buf)), expected);
 }
 
+Test(op, a_call_that_the_record_lost_has_a_name_for_people)
+{
+	struct cw_op op = op_of(CW_OP_NONE);
+
+	op.coll_seq = 8;
+	expect_format(&op, "collective #8");
+	cr_expect_str_eq(cw_op_kind_text(CW_OP_NONE), "collective");
+	cr_expect_str_eq(cw_op_kind_text(CW_OP_SEND), "send");
+}
+
 Test(op, every_kind_name_reads_back_as_its_number)
 {
 	for (unsigned kind = 0; kind < 256; kind++)

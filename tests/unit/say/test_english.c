@@ -113,7 +113,7 @@ Test(english, names_arguments_as_people_do)
 	EXPECT(ranks(labels, 1, true), "the other rank");
 	EXPECT(ranks(labels, 4, true), "the other 4 ranks");
 	EXPECT(ranks(NULL, 5, false), "5 ranks");
-	EXPECT(ranks(none, 1, false), "a rank without number");
+	EXPECT(ranks(none, 1, false), "a rank without a number");
 	EXPECT(ranks(none, 2, false), "2 ranks without numbers");
 	EXPECT(pod, "rank 3 (pod ml/train-3, pid 17 there; node-a, pid 812)");
 	EXPECT(dump, "rank 3");
