@@ -268,7 +268,7 @@ static int elect(struct cw_election *election, struct entry *entry, int64_t now,
 	 * that would fill the log.
 	 */
 	if (is_over_quota)
-		leader_log(election->effects, CW_LOG_DEBUG, "job=%s: %s is asked to lead",
+		leader_log(election->effects, CW_LOG_DEBUG, "job=%s: requesting %s to lead",
 			   entry->job.label, copy);
 	else if (entry->leader || entry->barred)
 		leader_log(election->effects, CW_LOG_INFO, "job=%s: %s leads now", entry->job.label,
@@ -310,8 +310,8 @@ int cw_election_publish(struct cw_election *election, const struct cw_msg_digest
 	r = election->effects->send_digest(election->effects->user, entry->leader, next, &msg,
 					   &copied);
 	if (copied < 0)
-		leader_log(election->effects, CW_LOG_DEBUG, "%s gets no copy of a digest: %s", next,
-			   strerror(-copied));
+		leader_log(election->effects, CW_LOG_DEBUG,
+			   "cannot send a copy of a digest to %s: %s", next, strerror(-copied));
 	return r;
 }
 

@@ -410,8 +410,8 @@ static bool must_be_silent(const struct evaluation *evaluation, struct cw_job *j
 	lost = may_be_alerted_by(evaluation);
 	if (lost) {
 		(void)snprintf(view->summary, sizeof(view->summary),
-			       "%s led this job and was lost just now: nothing is told until it is "
-			       "back, or has been away for %d s",
+			       "%s led this job and was lost just now: no alerts until it is back "
+			       "or has been away for %d s",
 			       lost, (int)(CW_LEADER_RETURNS_NS / CW_NS_PER_S));
 		job->partitioned_ns = cw_clock_awake_ns(evaluation->all->config->clock);
 		return true;
@@ -457,7 +457,7 @@ static void sample_late_ranks(const struct evaluation *evaluation, struct cw_job
 	n_over = late_ranks_add_sample(&job->late, snap, &list, over);
 	for (uint32_t i = 0; i < n_over; i++)
 		leader_log(evaluation->all->config->effects, CW_LOG_INFO,
-			   "job=%s: rank %d comes late no more, after %lld s",
+			   "job=%s: rank %d is no longer late, after %lld s",
 			   evaluation->entry->digests.label, over[i].rank,
 			   (long long)((evaluation->now_ns - over[i].since_ns) / CW_NS_PER_S));
 	late = late_ranks_next_notice(&job->late, evaluation->now_ns);

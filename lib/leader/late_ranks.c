@@ -131,8 +131,8 @@ void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len)
 
 	(void)snprintf(
 		buf, len,
-		"rank %d (%s, pid %d) comes late: %.0f ms on average in %u %% of the "
-		"collectives on %s since %.5s UTC; the others wait for it %u %% of the time (%s)",
+		"rank %d (%s, pid %d) is late: %.0f ms on average in %u %% of the collectives on "
+		"%s since %.5s UTC; the others wait for it %u %% of the time (%s)",
 		late->rank, late->host, late->pid, (double)s->late_ns / 1e6,
 		s->n_ops ? 100 * s->n_late / s->n_ops : 0,
 		*late->comm_name ? late->comm_name : "a communicator",

@@ -65,7 +65,7 @@ int cw_leader_new(const struct cw_leader_config *config, struct cw_leader **ret)
 	struct cw_untracked_config untracked = {
 		.one = "job",
 		.many = "jobs",
-		.why = "this node leads as many as it has places for",
+		.why = "this node leads the maximum number of jobs",
 		.keep_ns = CW_LEADER_UNTRACKED_KEEP_NS,
 		.log = log_untracked,
 		.user = l,
@@ -249,7 +249,7 @@ static void send_members(struct cw_leader *l, const char *to, const struct cw_jo
 	msg.members.leader = l->config.self;
 	r = l->config.effects->send(l->config.effects->user, to, &msg);
 	if (r < 0)
-		leader_log(l->config.effects, CW_LOG_DEBUG, "%s gets no answer to its digest: %s",
+		leader_log(l->config.effects, CW_LOG_DEBUG, "cannot answer the digest of %s: %s",
 			   to, strerror(-r));
 }
 
@@ -690,8 +690,7 @@ static void end_entry(struct cw_leader *l, struct cw_leader_entry *entry)
 
 	if (was_led_here && cw_job_digests_is_lost(&entry->digests)) {
 		leader_log(l->config.effects, CW_LOG_NOTICE,
-			   "job=%s: not heard of for %lld s, no longer watched",
-			   entry->digests.label,
+			   "job=%s: no digests for %lld s, no longer watched", entry->digests.label,
 			   (long long)(CW_JOB_DIGESTS_FORGET_NS / CW_NS_PER_S));
 		cw_postmortem_fini(&entry->postmortems, l->config.effects, true);
 		was_led_here = false;

@@ -503,19 +503,18 @@ static json_t *notes_doc(const struct cw_postmortem_facts *facts)
 	int bad = 0;
 
 	note_ranks(facts, notes, &bad, is_not_known_dead,
-		   "how they ended is not known, their node does not report");
+		   "the way they ended is not known, because their node does not report");
 	note_ranks(facts, notes, &bad, lacks_kernel,
-		   "no kernel evidence (BPF): who sent them a signal, if anybody did, is not "
-		   "known");
+		   "no kernel evidence (BPF): senders of signals are not known");
 	note_ranks(facts, notes, &bad, has_outside_sender,
 		   "the signal came from outside of the daemon's pid namespace: its sender is not "
 		   "known here");
 	note_ranks(facts, notes, &bad, has_unknown_clock,
-		   "their node's clock was measured too seldom to order their ends closely");
+		   "their node's clock was measured too rarely to order their ends exactly");
 	if (!facts->input->memory)
 		note(notes, &bad,
-		     "this leader did not see the job just before the deaths: what was waited for "
-		     "is not known");
+		     "this leader did not see the job just before the deaths, so the waits are not "
+		     "known");
 	for (uint32_t i = 0; i < snap->n_notes; i++)
 		note(notes, &bad, snap->notes[i]);
 	return cw_json_finish(notes, bad);
@@ -575,7 +574,7 @@ static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t
 	if (facts->first->reason == CW_POSTMORTEM_TIE)
 		cw_text_append(
 			buf, len,
-			"%s ended too close together to tell who was first; of rank %d on %s: ",
+			"%s ended too close together to tell which was first; rank %d on %s: ",
 			ranks, r->rank, node_of(facts, i));
 	else
 		cw_text_append(buf, len, "%s%s on %s %s: ", p.n > 1 ? "the process of " : "", ranks,
@@ -586,7 +585,7 @@ static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t
 		       r->cause && *r->cause ? r->cause : how);
 	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
 		cw_text_append(buf, len,
-			       ", what %u other%s ended of at the same time can follow from that",
+			       ", which can explain the end of %u other%s at the same time",
 			       facts->first->n_together - facts->first->n_first,
 			       facts->first->n_together - facts->first->n_first == 1 ? "" : "s");
 }
@@ -638,7 +637,7 @@ static void summarize(const struct cw_postmortem_facts *facts, const json_t *wro
 			       node_of(facts, earliest), cw_cause_verb(r->cause_kind, r->cause_by),
 			       r->cause && *r->cause ? r->cause : how);
 	} else {
-		cw_text_append(buf, len, "all ranks ended well, but %s",
+		cw_text_append(buf, len, "all ranks ended without an error, but %s",
 			       class_of(facts) == CW_CLASS_MISMATCH
 				       ? "data were wrong"
 				       : "sends and receives did not match");

@@ -85,7 +85,7 @@ void cw_postmortem_format_end(const struct cw_postmortem_death *death, char *buf
 			(void)snprintf(buf, len, "was killed by signal %d", death->term_signal);
 		break;
 	case CW_LIVE_GONE:
-		(void)snprintf(buf, len, "ended, the kernel did not say how");
+		(void)snprintf(buf, len, "ended; the kernel did not report how");
 		break;
 	default:
 		(void)snprintf(buf, len, "has not ended");

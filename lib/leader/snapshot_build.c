@@ -381,8 +381,8 @@ static int note_untracked(struct builder *b)
 		if (!n)
 			continue;
 		(void)snprintf(text, sizeof(text),
-			       "%u rank process%s of this job on %.64s %s not visible: all places "
-			       "for processes there are taken",
+			       "%u rank process%s of this job on %.64s %s not visible: that node "
+			       "watches the maximum number of processes",
 			       n, n == 1 ? "" : "es", digests->nodes[i].name,
 			       n == 1 ? "is" : "are");
 		r = cw_snapshot_add_note(b->snap, text);
@@ -448,13 +448,11 @@ static int add_notes(struct builder *b)
 	int r = 0;
 
 	if (b->in->sees_only_itself)
-		r = cw_snapshot_add_note(
-			b->snap,
-			b->in->finds_peers
-				? "no peer has been found yet: only the ranks of this node are "
-				  "seen"
-				: "no peers are configured: only the ranks of this node are "
-				  "seen");
+		r = cw_snapshot_add_note(b->snap, b->in->finds_peers
+							  ? "no peer has been found yet: only the "
+							    "ranks of this node are visible"
+							  : "no peers are configured: only the "
+							    "ranks of this node are visible");
 	if (r >= 0)
 		r = note_unseen(b);
 	if (r >= 0)
@@ -473,7 +471,7 @@ static int add_notes(struct builder *b)
 		r = cw_snapshot_add_note(b->snap, text);
 	}
 	if (b->over_limit && r >= 0) {
-		(void)snprintf(text, sizeof(text), "%u communicator%s beyond a limit: left out",
+		(void)snprintf(text, sizeof(text), "%u communicator%s beyond a limit: omitted",
 			       b->over_limit, b->over_limit == 1 ? " is" : "s are");
 		r = cw_snapshot_add_note(b->snap, text);
 	}

@@ -236,7 +236,7 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 	int r;
 
 	if (!*name || *name == '.' || strchr(name, '/'))
-		return cw_err_set(err, EINVAL, "\"%s\" is no name for a bundle", name);
+		return cw_err_set(err, EINVAL, "\"%s\" is not a valid name for a bundle", name);
 	r = snprintf(beside, sizeof(beside), ".%s.new", name);
 	if (r < 0 || (size_t)r >= sizeof(beside))
 		return cw_err_set(err, ENAMETOOLONG, "the bundle's name is too long");
@@ -494,7 +494,7 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 			return cw_err_set(err, ENOENT, "%s: there is no such bundle; " BUNDLES_ARE,
 					  path);
 		if (fd < 0 && errno == ENOTDIR)
-			return cw_err_set(err, ENOTDIR, "%s is a file and no bundle; " BUNDLES_ARE,
+			return cw_err_set(err, ENOTDIR, "%s is a file, not a bundle; " BUNDLES_ARE,
 					  path);
 		if (fd < 0)
 			return cw_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
@@ -505,15 +505,14 @@ int cw_bundle_read_up_to(const char *path, const struct cw_bundle_limits *limits
 		 */
 		if (fstat(fd, &opened) == 0 && stat(path, &now) == 0 &&
 		    (opened.st_dev != now.st_dev || opened.st_ino != now.st_ino)) {
-			r = cw_err_set(err, EAGAIN,
-				       "%s is just being written, again and again: try once more",
-				       path);
+			r = cw_err_set(err, EAGAIN, "%s changes while it is read: try again", path);
 		} else if (r == 0) {
 			*ret = bundle;
 			bundle = (struct cw_bundle){ 0 };
 		} else if (r == -ENOENT) {
 			r = cw_err_set(err, ENOENT,
-				       "%s is no bundle: it has no " INCIDENT_FILE "; " BUNDLES_ARE,
+				       "%s is not a bundle: it has no " INCIDENT_FILE
+				       "; " BUNDLES_ARE,
 				       path);
 		} else {
 			r = cw_err_set(err, -r, "%s: %s", path, why.text);

@@ -75,7 +75,7 @@ static json_t *sentence(const struct cw_incident_nonfinite_input *input, int64_t
 		return cw_json_text(what);
 	(void)cw_format_duration(at < confirmed_ns ? confirmed_ns - at : at - confirmed_ns, span,
 				 sizeof(span));
-	snprintf(text, sizeof(text), "%s, %s %s the trouble was confirmed", what, span,
+	snprintf(text, sizeof(text), "%s, %s %s the incident was confirmed", what, span,
 		 at < confirmed_ns ? "before" : "after");
 	return cw_json_text(text);
 }

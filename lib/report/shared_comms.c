@@ -210,13 +210,12 @@ void cw_shared_comms_format(const json_t *shared, char *buf, size_t len)
 	buf[0] = '\0';
 	cw_text_append(buf, len, "jobs ");
 	name_jobs(buf, len, jobs, cause == CW_SPLIT_USERS);
-	cw_text_append(
-		buf, len,
-		" share communicator %.20s of %" JSON_INTEGER_FORMAT
-		" ranks, so they are one job that is watched as %zu, and a hang of it may not be "
-		"found. ",
-		cw_json_str(shared, "comm", "?"), cw_json_int(shared, "nranks", 0),
-		json_array_size(jobs));
+	cw_text_append(buf, len,
+		       " share communicator %.20s of %" JSON_INTEGER_FORMAT
+		       " ranks, so they are one job that is watched as %zu jobs, and its hangs may "
+		       "not be found. ",
+		       cw_json_str(shared, "comm", "?"), cw_json_int(shared, "nranks", 0),
+		       json_array_size(jobs));
 	if (missing) {
 		cw_text_append(buf, len, "%.40s is missing in ", missing);
 		name_jobs(buf, len, json_object_get(shared, "missing_in"), false);

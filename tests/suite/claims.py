@@ -1292,7 +1292,7 @@ def advice_frozen(t, incident):
     culprits_are(t, incident, "frozen")
 
 
-@advised(r"All ranks entered the call, so it is the network, a GPU or NCCL, not the program")
+@advised(r"All ranks entered the call, so the cause is the network, a GPU or NCCL, not the program")
 def advice_network(t, incident):
     if t.comm_said:
         all_inside(t, t.comm_said)
@@ -1326,22 +1326,22 @@ def advice_restart(t, incident):
 UNSURE_S = 1.1
 END = r"it (?:was )?(?P<how>exited with status \d+|killed by SIG\w+|killed by signal \d+|OOM-killed|killed by the OOM killer|ended)[^;]*?"
 POSTMORTEM = [
-    re.compile(rf"(?P<tie>(?:{RANKS}|\d+ process(?:es)?)) ended too close together to tell who was first; of (?P<who>rank \d+) on (?P<node>[\w.\-]+): {END}"),
+    re.compile(rf"(?P<tie>(?:{RANKS}|\d+ process(?:es)?)) ended too close together to tell which was first; (?P<who>rank \d+) on (?P<node>[\w.\-]+): {END}"),
     re.compile(
         rf"(?:the process of )?(?P<who>{RANKS}|\d+ process(?:es)?) on (?P<node>[\w.\-]+) (?P<verb>alone failed|failed|was the first to fail|ended first): {END}"
-        r"(?:, what (?P<together>\d+) others? ended of at the same time can follow from that)?"
+        r"(?:, which can explain the end of (?P<together>\d+) others? at the same time)?"
     ),
 ]
 OTHERS_ENDED = re.compile(r"(?P<n>\d+) others? ended within (?P<within>\d+\.\d) s")
-ALL_WELL = re.compile(r"all ranks ended well, but (?:data were wrong|sends and receives did not match)")
+ALL_WELL = re.compile(r"all ranks ended without an error, but (?:data were wrong|sends and receives did not match)")
 CANCELLED = re.compile(rf"the job was cancelled: (?P<who>rank \d+) on (?P<node>[\w.\-]+) (?:was )?(?P<how>exited with status \d+|killed by SIG\w+|killed by signal \d+|ended)\b.*")
 WAITED = re.compile(r"the job ended after (?P<for>\d+) s of waiting: ")
 OF_RANKS = rf"(?P<who>{RANKS}|\d+ process(?:es)?): "
 NOTES = [
-    (re.compile(OF_RANKS + r"how they ended is not known, their node does not report"), lambda t, r: t.nodes[t.ranks[r]["node"]] or not t.is_dead(r)),
+    (re.compile(OF_RANKS + r"the way they ended is not known, because their node does not report"), lambda t, r: t.nodes[t.ranks[r]["node"]] or not t.is_dead(r)),
     (re.compile(OF_RANKS + r"no kernel evidence \(BPF\): .*"), lambda t, r: t.is_dead(r)),
     (re.compile(OF_RANKS + r"the signal came from outside of the daemon's pid namespace: .*"), lambda t, r: t.ranks[r]["life"] == "killed" or t.ranks[r]["code"]),
-    (re.compile(OF_RANKS + r"their node's clock was measured too seldom to order their ends closely"), lambda t, r: t.is_dead(r)),
+    (re.compile(OF_RANKS + r"their node's clock was measured too rarely to order their ends exactly"), lambda t, r: t.is_dead(r)),
     (re.compile(r"this leader did not see the job just before the deaths: .*"), None),
     (re.compile(r"(?:\d+ of \d+|[\w.\-]+|\d+) .*"), None),  # of coverage: checked by the tests of status
 ]

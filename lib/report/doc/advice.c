@@ -94,9 +94,10 @@ struct row {
 #define KERNEL_LOG_COMMAND "ssh {host} 'journalctl -k --since -1h | tail -n 200'"
 #define RESTART_TEXT "The job cannot recover by itself: restart it from its last checkpoint."
 #define CALLS_TEXT                                                                                 \
-	"A restart alone does not fix it. To catch it where it is made, run once with every "      \
-	"call compared beforehand (PyTorch; slow) or logged by NCCL; do not leave it set."
-#define IF_NOT_RESTART_TEXT "If it does not continue, restart the job from its last checkpoint"
+	"A restart alone does not fix this. To find the wrong call in the program, run it once "   \
+	"with a check of every call by PyTorch (slow), or with NCCL's log of all calls. Unset "    \
+	"the variables afterwards."
+#define IF_NOT_RESTART_TEXT "If the job does not continue, restart it from its last checkpoint"
 #define FABRIC_COMMAND                                                                             \
 	"journalctl -k | grep -iE 'xid|mlx5|link is down|nvlink'; nvidia-smi nvlink -e"
 #define LINK_COMMAND "ssh {host} 'ip -s link; rdma statistic show link'   # and on the other end"
@@ -106,14 +107,14 @@ struct row {
 #define XID_COMMAND "ssh {host} 'journalctl -k | grep -i xid; nvidia-smi'"
 #define ALL_FRAMES_COMMAND "collwatch report --all-frames {bundle}"
 #define STACKS_TEXT                                                                                \
-	"If this report has no stacks of it, take them while it still hangs: they show "           \
-	"the line it waits at."
+	"If this report has no stacks of this rank, take them while it still hangs: they show "    \
+	"the line at which it waits."
 #define STACKS_COMMAND                                                                             \
 	"collwatch stacks {job} {rank}   # without collwatch: py-spy dump --pid {pid}"
 #define RECORDED_TEXT                                                                              \
-	"The recordings hold no stack of it. Run the job again with collwatch, which takes the "   \
-	"stacks while it hangs, or take them then with py-spy: the line that it is in blocks the " \
-	"job, not the collective."
+	"The recordings have no stack of this rank. Run the job again with collwatch, which "      \
+	"takes the stacks while the rank hangs, or take them with py-spy: not the collective "     \
+	"blocks the job, but the line that this rank is in."
 #define RECORDED_COMMAND                                                                           \
 	"collwatch run --standalone -- PROGRAM   # or, while it hangs: py-spy dump --pid PID"
 #define CALLS_COMMAND                                                                              \
@@ -122,91 +123,95 @@ struct row {
 
 static const struct row rows[] = {
 	{ "server", ANY_CLASS, ANY_DETAIL,
-	  "Several times it had nothing to give the others until there was some, as it is with a "
-	  "server between requests. If it is one, say so where its ranks are started: nobody is "
-	  "called then for a server that is idle, only for what is broken.",
+	  "Several times, this rank had no work for the others until new work arrived, as a server "
+	  "has between requests. If the job is a server, set this variable where its ranks are "
+	  "started. collwatch then alerts only about faults, not about an idle server.",
 	  "export COLLWATCH_POLICY=serving   # before the job is started again", LIKE_SERVER },
 	{ "oom", CW_CLASS_PROCESS_DEAD, CW_DETAIL_OOM_KILLED,
-	  "The kernel killed it for lack of memory. Look at what else ran there, and at the limit "
-	  "of "
-	  "its control group; it may happen again with the same batch and limit.",
+	  "The kernel killed it for lack of memory. Check the other processes on this machine and "
+	  "the limit of its control group. The same batch and the same limit may lead to the same "
+	  "end.",
 	  "ssh {host} \"journalctl -k | grep -i -A20 'out of memory'\"" },
 	{ "crashed", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "The program crashed by itself. Its own log has the last words; a core file shows where.",
+	  "The program crashed. Read the end of its log; a core file shows the place of the crash.",
 	  "ssh {host} coredumpctl info {pid}", CRASHED },
 	{ "signal-sent", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "Who sent the signal is named above: find out why. Job managers and schedulers do so at "
-	  "a limit of time or memory.",
+	  "The sender of the signal is named above: find out why it sent it. Job managers and "
+	  "schedulers send signals at a limit of time or memory.",
 	  NULL, SENT },
 	{ "signal-unknown", CW_CLASS_PROCESS_DEAD, CW_DETAIL_KILLED,
-	  "A signal ended it, and who sent it is not known: look for a job manager, a limit of time, "
-	  "or a lack of memory.",
+	  "A signal of an unknown sender ended it: check for a job manager, a limit of time, or a "
+	  "lack of memory.",
 	  KERNEL_LOG_COMMAND, NOT_SENT },
 	{ "exited", CW_CLASS_PROCESS_DEAD, CW_DETAIL_EXITED,
-	  "It ended by itself: read the last lines of its own log. An exception on one rank that "
-	  "the others do not see looks like this; with status 0 it left its loop before the "
-	  "others did (uneven data, an early stop).",
+	  "It ended by itself: read the last lines of its log. With a status other than 0, an "
+	  "exception on this rank alone is likely. With status 0, it left its loop before the "
+	  "other ranks did (uneven data, an early stop).",
 	  NULL },
 	{ "dead-restart", CW_CLASS_PROCESS_DEAD, ANY_DETAIL, RESTART_TEXT, NULL },
 
 	{ "node-check", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL,
-	  "Check whether the machine is up: power, network, kernel log on its console.",
+	  "Check whether the machine is up: its power, its network, and the kernel log on its "
+	  "console.",
 	  "ping -c 3 {host}" },
 	{ "node-drain", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, DRAIN_TEXT, DRAIN_COMMAND },
 	{ "node-restart", CW_CLASS_NODE_UNREACHABLE, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL },
 
 	{ "continue", ANY_CLASS, CW_DETAIL_STOPPED,
-	  "The rank is stopped by a signal and does nothing until it is continued. If nobody "
-	  "stopped it on purpose, continue it: the job goes on.",
+	  "The rank is stopped by a signal until it is continued. If it was not stopped on "
+	  "purpose, continue it: the job then goes on.",
 	  "ssh {host} kill -CONT {pid}" },
 	{ "detach", ANY_CLASS, CW_DETAIL_TRACED,
-	  "A debugger holds it. Detach the debugger, or let it continue: the job goes on.",
+	  "A debugger holds it. Detach the debugger, or continue the rank in it: the job then goes "
+	  "on.",
 	  "ssh {host} grep TracerPid /proc/{pid}/status" },
 	{ "thaw", ANY_CLASS, CW_DETAIL_FROZEN,
-	  "Its control group is frozen: by a paused container, a suspended job or a checkpoint. The "
-	  "job goes on once the group is thawed.",
+	  "Its control group is frozen, by a paused container, a suspended job or a checkpoint. "
+	  "Thaw the group: the job then goes on.",
 	  "ssh {host} cat /proc/{pid}/cgroup" },
 	{ "line", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "It waits at the line named here. If that can be unblocked (storage, data, a lock, a "
-	  "service it asks), the job goes on; if it waits there for another rank, look at that one.",
+	  "The rank waits at the line named here. If you can unblock this line (storage, data, a "
+	  "lock, a service), the job goes on. If the rank waits there for another rank, look at "
+	  "that rank.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ "line-stacks", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, STACKS_TEXT, STACKS_COMMAND, NOT_SEEN },
 	{ "line-recorded", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL, RECORDED_TEXT, RECORDED_COMMAND,
 	  NOT_SEEN_RECORDED },
 	{ "lock", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "Another thread of the same process holds what it waits for: look at all of its threads.",
+	  "Another thread of the same process holds the lock that it waits for: look at all "
+	  "threads of the process.",
 	  ALL_FRAMES_COMMAND, IN_LOCK },
 	{ "prompt", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "Somebody is asked for something on its terminal, or has it at a breakpoint: find out who.",
+	  "The program waits for input on its terminal, or stands at a breakpoint: find the user "
+	  "of that terminal.",
 	  "ssh {host} ls -l /proc/{pid}/fd/0", AT_PROMPT },
 	{ "socket", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
-	  "Find out who it is connected to, and whether that one answers: a store, a server of data, "
-	  "an object store.",
+	  "Find the peer of its connection, and check that this peer answers: a key-value store, a "
+	  "data server or an object store, for example.",
 	  "ssh {host} 'ss -tnp | grep pid={pid},'", IN_SOCKET },
 	{ "storage", ANY_CLASS, CW_DETAIL_OUTSIDE_NCCL,
 	  "If it waits for storage, check the file system and the kernel log of its machine.",
 	  KERNEL_LOG_COMMAND, MAYBE_STORAGE },
 	{ "other-call", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL,
-	  "It is inside another call, which waits for no rank. A host call that does not return "
-	  "points at the machine or at NCCL.",
+	  "The rank is inside another call, which waits for no rank. A host call that does not "
+	  "return points at the machine or at NCCL.",
 	  ALL_FRAMES_COMMAND, SEEN },
 	{ "other-call-stacks", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, STACKS_TEXT, STACKS_COMMAND,
 	  NOT_SEEN },
 	{ "other-call-recorded", ANY_CLASS, CW_DETAIL_INSIDE_OTHER_CALL, RECORDED_TEXT,
 	  RECORDED_COMMAND, NOT_SEEN_RECORDED },
 	{ "aborted", ANY_CLASS, CW_DETAIL_ABORTED,
-	  "It has aborted the communicator without the others: its own log says why. "
-	  "All ranks have to abort, or none.",
+	  "This rank alone has aborted the communicator: read its log for the reason. Either all "
+	  "ranks must abort, or none.",
 	  NULL },
 	{ "destroyed", ANY_CLASS, CW_DETAIL_DESTROYED,
-	  "It has destroyed a communicator the others still use: look for what makes one rank "
-	  "leave its "
-	  "loop earlier (uneven data, an early stop).",
+	  "This rank has destroyed a communicator that the others still use: find out why it "
+	  "leaves its loop earlier (uneven data, an early stop).",
 	  NULL },
 	{ "many-missing", CW_CLASS_NEVER_ENTERED, ANY_DETAIL,
-	  "More ranks are missing than wait: those that wait may have left out what the others are "
-	  "in (a barrier of gloo or MPI, a key of a store), which is not seen here. Compare the "
-	  "lines of both.",
+	  "More ranks are missing than wait. The waiting ranks may have skipped a call that "
+	  "collwatch cannot see (a barrier of gloo or MPI, a key of a store), and the missing "
+	  "ranks wait in it. Compare the lines of both groups.",
 	  "collwatch stacks {job}", MANY_MISSING },
 	{ "restart", CW_CLASS_NEVER_ENTERED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL,
 	  NOT_CERTAIN },
@@ -214,127 +219,120 @@ static const struct row rows[] = {
 	  IF_NOT_RESTART_TEXT "; nothing is wrong with the ranks that wait.", NULL, CERTAIN },
 
 	{ "count", CW_CLASS_MISMATCH, CW_DETAIL_COUNT,
-	  "Ranks disagree on how much to send: look for what sizes depend on (the last batch, "
-	  "padding, uneven shards, a parameter only one rank has).",
+	  "Ranks disagree on the size: check the inputs of the size (the last batch, padding, "
+	  "uneven shards, a parameter that only one rank has).",
 	  NULL },
 	{ "dtype", CW_CLASS_MISMATCH, CW_DETAIL_DTYPE,
-	  "Ranks disagree on the data type: look for mixed precision that is on for one of "
-	  "them, or "
-	  "a checkpoint loaded in another type. Where nobody hangs for it, results since then are "
-	  "wrong.",
+	  "Ranks disagree on the data type: look for mixed precision on some ranks only, or a "
+	  "checkpoint loaded with another type. If the job does not hang, its results since then "
+	  "are wrong.",
 	  NULL },
 	{ "redop", CW_CLASS_MISMATCH, CW_DETAIL_REDOP,
-	  "Ranks reduce with different operators. Nobody has to hang for that: results since "
-	  "then "
-	  "are wrong, so go back to a checkpoint from before it.",
+	  "Ranks reduce with different operators. The job need not hang, but its results since "
+	  "then are wrong: go back to a checkpoint from before this call.",
 	  NULL },
 	{ "root", CW_CLASS_MISMATCH, CW_DETAIL_ROOT,
-	  "Ranks disagree on the root: look for a root computed from a rank inside the group "
-	  "instead "
-	  "of one all agree on.",
+	  "Ranks disagree on the root: look for a root that each rank computes from its own rank "
+	  "in the group.",
 	  NULL },
 	{ "kind", CW_CLASS_MISMATCH, CW_DETAIL_KIND,
-	  "Ranks make different calls at the same place: look for a branch that depends on the "
-	  "rank "
-	  "or on data only one rank has.",
+	  "Ranks make different calls at the same position: look for a branch that depends on the "
+	  "rank, or on data that only one rank has.",
 	  NULL },
 	{ "missing", CW_CLASS_MISMATCH, CW_DETAIL_MISSING,
-	  "One rank left a call out: look for a branch, an early return or an exception that was "
-	  "caught "
-	  "on that rank only.",
+	  "One rank skipped a call: look for a branch, an early return, or an exception that was "
+	  "caught on that rank only.",
 	  NULL },
 	{ "extra", CW_CLASS_MISMATCH, CW_DETAIL_EXTRA,
-	  "One rank made a call more: look for a retry, or logging and evaluation code that runs "
-	  "on that "
-	  "rank only.",
+	  "One rank made an extra call: look for a retry, or for logging and evaluation code that "
+	  "runs on that rank only.",
 	  NULL },
 	{ "order", CW_CLASS_MISMATCH, CW_DETAIL_ORDER,
-	  "The same calls in another order: look for iteration over a set or dictionary, or for "
-	  "calls "
-	  "made from several threads.",
+	  "Ranks make the same calls in different orders: look for iteration over a set or "
+	  "dictionary, or for calls from several threads.",
 	  NULL },
 	{ "version", CW_CLASS_MISMATCH, CW_DETAIL_VERSION,
-	  "The ranks do not run the same NCCL: look at images and library paths of the machines "
-	  "named "
-	  "above.",
+	  "The ranks run different versions of NCCL: compare the images and library paths of the "
+	  "machines named above.",
 	  "ssh {host} \"grep -o '[^ ]*libnccl[^ ]*' /proc/{pid}/maps | sort -u\"" },
 	{ "environment", CW_CLASS_MISMATCH, CW_DETAIL_ENVIRONMENT,
-	  "The ranks do not run with the same NCCL variables: compare them, and /etc/nccl.conf.",
+	  "The ranks run with different NCCL_* variables: compare these and /etc/nccl.conf.",
 	  "ssh {host} \"tr '\\\\0' '\\\\n' < /proc/{pid}/environ | grep ^NCCL_\"" },
 	{ "membership", CW_CLASS_MISMATCH, CW_DETAIL_MEMBERSHIP,
-	  "The ranks do not agree on who is a member: look at how the groups are made (colours and "
-	  "ranks "
-	  "of the split).",
+	  "The ranks disagree on the members of the communicator: check the code that creates the "
+	  "groups (colours and ranks of the split).",
 	  NULL },
 	{ "unknown-call", CW_CLASS_MISMATCH, CW_DETAIL_UNKNOWN_CALL,
-	  "Only where their histories parted is known, above. While nobody hangs for it, results "
-	  "since then may be wrong: go back to a checkpoint from before it.",
+	  "Only the range of calls in which the ranks' histories diverged is known (above). If the "
+	  "job does not hang, its results since then may be wrong: go back to a checkpoint from "
+	  "before this range.",
 	  NULL },
 	{ "compare-calls", CW_CLASS_MISMATCH, ANY_DETAIL, CALLS_TEXT, CALLS_COMMAND },
 
 	{ "cycle", CW_CLASS_DEADLOCK, ANY_DETAIL,
-	  "Compare the calls of the cycle: a rank makes two of them in another order than the rest, "
-	  "or two ranks both send first. Make the calls in one order on all ranks; put sends and "
-	  "receives that cross into one ncclGroupStart/End; do not use communicators that share a "
-	  "device at the same time.",
+	  "Compare the calls of the cycle: one rank makes two of them in a different order from "
+	  "the others, or two ranks both send first. Make the calls in the same order on all "
+	  "ranks, put crossing sends and receives into one ncclGroupStart/End, and do not use "
+	  "communicators of the same device at the same time.",
 	  NULL },
 	{ "cycle-workaround", CW_CLASS_DEADLOCK, ANY_DETAIL,
-	  "Workaround: NCCL 2.26 and newer can launch in the order of the host's calls, which helps "
-	  "where all hosts agree on the order.",
+	  "Workaround: NCCL 2.26 and newer can launch calls in the order in which the host makes "
+	  "them. This helps if all ranks make the calls in the same order.",
 	  "NCCL_LAUNCH_ORDER_IMPLICIT=1" },
 	{ "cycle-restart", CW_CLASS_DEADLOCK, ANY_DETAIL, RESTART_TEXT, NULL },
 
 	{ "size", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_SIZE,
-	  "Send and receive do not agree on the size: look for shapes that one side learns earlier "
-	  "than "
-	  "the other.",
+	  "Send and receive disagree on the size: look for a shape that one side knows earlier "
+	  "than the other.",
 	  NULL },
 	{ "not-posted", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
-	  "One side never posted its half: look at its schedule (an uneven number of "
-	  "micro-batches, a "
-	  "stage that stops early).",
+	  "One side never posted its call: check its schedule (an uneven number of micro-batches, "
+	  "a stage that stops early).",
 	  NULL },
 	{ "both-send", CW_CLASS_P2P_UNMATCHED, CW_DETAIL_NOT_POSTED,
-	  "Where two ranks both send first, put the calls into one ncclGroupStart/End "
+	  "If two ranks both send first, put the calls into one ncclGroupStart/End "
 	  "(batch_isend_irecv).",
 	  NULL },
 	{ "p2p-restart", CW_CLASS_P2P_UNMATCHED, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL },
 
 	{ "init-failed", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
-	  "NCCL returned the error to that rank alone. Check on its machine what NCCL's words name: a "
-	  "network interface, shared memory, a GPU, an argument. NCCL's own log says more:",
+	  "NCCL returned the error to this rank only. Check the cause that NCCL's message names on "
+	  "its machine: a network interface, shared memory, a GPU, an argument. NCCL's log has "
+	  "more details:",
 	  "NCCL_DEBUG=WARN   # for one run" },
 	{ "init-failed-end", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED,
-	  "The program caught the error, or waits behind it: end it where it cannot go on, so that "
-	  "the other ranks do not wait.",
+	  "The program has caught the error, or waits after it. Make it exit on this error, so "
+	  "that the other ranks do not wait.",
 	  STACKS_COMMAND },
 	{ "init-failed-restart", CW_CLASS_INIT_STUCK, CW_DETAIL_FAILED, IF_NOT_RESTART_TEXT ".",
 	  NULL },
 	{ "init-late", CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on "
-	  "its machine. Its stacks, if they are not in this report:",
+	  "Find what holds it up before it calls NCCL: imports, data, a file or a service on its "
+	  "machine. To take its stacks, if this report has none:",
 	  STACKS_COMMAND, NOT_COME },
 	{ "init-restart", CW_CLASS_INIT_STUCK, ANY_DETAIL, IF_NOT_RESTART_TEXT ".", NULL,
 	  NOT_FAILED },
 	{ "init-absent", CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "Look at the missing ranks: not started, ended before, or stuck on the way.",
+	  "Check whether the missing ranks were not started, have ended, or are stuck before the "
+	  "call.",
 	  "collwatch stacks {job}", NOT_NAMED },
 	{ "init-network", CW_CLASS_INIT_STUCK, ANY_DETAIL,
-	  "If all ranks called it, they do not reach each other: check the interface NCCL chose, "
-	  "firewalls and name resolution.",
+	  "If all ranks made the call, they cannot reach each other: check the interface that NCCL "
+	  "chose, firewalls and name resolution.",
 	  "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET   # then "
 	  "NCCL_SOCKET_IFNAME=…",
 	  NOT_NAMED },
 
 	{ "device", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
-	  "Earlier work on its device does not end. Look for Xid errors, and whether its GPU "
+	  "Earlier work on its device does not end. Look for Xid errors, and check that its GPU "
 	  "answers.",
 	  XID_COMMAND },
 	{ "device-drain", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
-	  "If there is an Xid, or nvidia-smi hangs, it is the machine.", DRAIN_COMMAND },
+	  "If there is an Xid error, or nvidia-smi hangs, the machine is at fault.",
+	  DRAIN_COMMAND },
 	{ "device-kernel", CW_CLASS_DEVICE_STALLED, ANY_DETAIL,
-	  "If the GPU is healthy, a kernel of the program does not end: the stack of the rank shows "
-	  "what was launched last.",
+	  "If the GPU is healthy, a kernel of the program does not end: the stack of the rank "
+	  "shows the last launch.",
 	  "CUDA_LAUNCH_BLOCKING=1   # for one run: the call that hangs is the one to look at" },
 
 	{ "link", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_CONNECTION,
@@ -353,34 +351,35 @@ static const struct row rows[] = {
 	  "of proxy operations is exhausted (NVIDIA/nccl#2353).",
 	  NULL },
 	{ "fabric", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
-	  "All ranks entered the call, so it is the network, a GPU or NCCL, not the program. Check "
-	  "link errors and Xid on the machines of the communicator.",
+	  "All ranks entered the call, so the cause is the network, a GPU or NCCL, not the "
+	  "program. Check the machines of the communicator for link errors and Xid errors.",
 	  FABRIC_COMMAND, ALL_SEEN },
 	{ "fabric-unsure", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
-	  "Check link errors and Xid on the machines of the communicator. A part of the job is not "
-	  "visible, so that the program may be the cause, too.",
+	  "Check the machines of the communicator for link errors and Xid errors. A part of the "
+	  "job is not visible, so the program may also be the cause.",
 	  FABRIC_COMMAND, NOT_ALL_SEEN },
 	{ "ras", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
-	  "NCCL 2.24 and newer knows which ranks it cannot hear; ask it on any machine of the job.",
+	  "NCCL 2.24 and newer knows the ranks that it cannot reach. Query it on any machine of "
+	  "the job.",
 	  "ncclras -v", FREE },
 	{ "transports", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
-	  "If it comes back after a restart, take one transport away at a time to find the one to "
-	  "blame; "
-	  "do not leave these set.",
+	  "If the hang returns after a restart, disable one transport at a time to find the faulty "
+	  "one. Unset these variables afterwards.",
 	  "NCCL_NVLS_ENABLE=0   # then NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1", FREE },
-	{ "drain", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL, "If one machine keeps turning up, drain it.",
-	  NULL, FREE },
+	{ "drain", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
+	  "If the same machine appears again and again, drain it.", NULL, FREE },
 
 	{ "slow", CW_CLASS_SLOW, ANY_DETAIL,
-	  "It moves, but late: check the storage, clocks and neighbours of the outlier.",
+	  "The job makes progress, but the rank is late: check its storage, its clocks and its "
+	  "neighbours.",
 	  "ssh {host} nvidia-smi -q -d PERFORMANCE,CLOCK" },
 	{ "unknown", CW_CLASS_UNKNOWN, ANY_DETAIL,
-	  "The evidence does not name a culprit. This report lists what was not visible: "
-	  "start with those ranks and nodes.",
+	  "The evidence does not show a culprit. This report lists the ranks and nodes that were "
+	  "not visible: start with those.",
 	  "collwatch status", LIVE },
 	{ "unknown-recorded", CW_CLASS_UNKNOWN, ANY_DETAIL,
-	  "The recordings do not prove a culprit. This report lists what they do not show: dump "
-	  "all ranks again, within the same minute.",
+	  "The recordings do not prove a culprit. This report lists the gaps in them: dump all "
+	  "ranks again, within the same minute.",
 	  NULL, RECORDED },
 	{ "unknown-stacks", CW_CLASS_UNKNOWN, ANY_DETAIL,
 	  "Look at the stacks of the ranks that wait, and of those that are missing.",

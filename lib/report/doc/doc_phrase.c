@@ -171,7 +171,7 @@ char *phrase_doc_rank(int32_t rank, char *buf, size_t len)
 	if (rank >= 0)
 		(void)snprintf(buf, len, "rank %" PRId32, rank);
 	else
-		(void)snprintf(buf, len, "a process without rank number");
+		(void)snprintf(buf, len, "a process without a rank number");
 	return buf;
 }
 
@@ -307,7 +307,7 @@ const char *phrase_doc_absence(const struct cw_incident_facts *incident)
 	if (is_class(incident, CW_CLASS_PROCESS_DEAD))
 		return "ended before it was done";
 	if (is_class(incident, CW_CLASS_DEVICE_STALLED))
-		return "enqueued it, but its device has not come to it";
+		return "enqueued it, but its device has not reached it";
 	return is_class(incident, CW_CLASS_P2P_UNMATCHED) ? "did not post the counterpart"
 							  : "did not enter";
 }
@@ -334,9 +334,9 @@ static void add_awaited(const struct cw_incident_facts *incident,
 	else if (is_class(incident, CW_CLASS_MISMATCH))
 		cw_text_append(buf, len, ", where the calls differ");
 	else if (is_class(incident, CW_CLASS_IN_COLLECTIVE))
-		cw_text_append(buf, len, ", which all its members entered");
+		cw_text_append(buf, len, ", which all members entered");
 	else if (is_class(incident, CW_CLASS_P2P_UNMATCHED))
-		cw_text_append(buf, len, ", whose counterpart has another size");
+		cw_text_append(buf, len, ", whose counterpart has a different size");
 	else
 		cw_text_append(buf, len, " for a rank that is not visible");
 }

@@ -76,17 +76,17 @@ void cw_slow_print(FILE *out, const struct cw_snapshot *snap, const struct cw_sl
 		const char *name = snap->comms[s->comm].name;
 		char where[WHERE_BYTES], line[512];
 
-		(void)snprintf(line, sizeof(line),
-			       "slow: rank %d%s comes late: in %u of %u collectives on "
-			       "comm %s the others waited for it, %.0f ms on average, %u %% of the "
-			       "time (%s)",
-			       r->rank, where_of(snap, s->rank, where), s->n_late, s->n_ops,
-			       name && *name ? name : "?", (double)s->late_ns / 1e6, s->percent,
-			       cw_confidence_name(s->confidence));
+		(void)snprintf(
+			line, sizeof(line),
+			"slow: rank %d%s is late: the others waited for it in %u of %u collectives "
+			"on comm %s, for %.0f ms on average and %u %% of the time (%s)",
+			r->rank, where_of(snap, s->rank, where), s->n_late, s->n_ops,
+			name && *name ? name : "?", (double)s->late_ns / 1e6, s->percent,
+			cw_confidence_name(s->confidence));
 		cw_text_sanitise_line(line);
 		fprintf(out, "%s\n", line);
 	}
 	if (list->n)
-		fprintf(out, "  nobody hangs; look at its input, storage, clocks and neighbours: "
-			     "nvidia-smi -q -d PERFORMANCE,CLOCK\n");
+		fprintf(out, "  the job does not hang; check the rank's input, storage, clocks and "
+			     "neighbours: nvidia-smi -q -d PERFORMANCE,CLOCK\n");
 }

@@ -46,19 +46,18 @@ static bool is_any(const char *value)
 }
 
 #define NO_RECORDER                                                                                \
-	"PyTorch keeps no Flight Recorder, so that no dump can say which calls were made; with "   \
-	"2000 it keeps the last 2,000"
-#define NO_END                                                                                     \
-	"PyTorch's watchdog is told not to end the job when a call takes longer than its time-out"
+	"PyTorch's Flight Recorder is off, so no dump can show the calls; with 2000 it keeps the " \
+	"last 2,000 calls"
+#define NO_END "PyTorch's watchdog does not end the job when a call takes longer than its time-out"
 #define HOST_WAITS                                                                                 \
-	"each wait for a collective holds up its thread until the call is done, and a time-out "   \
-	"is raised there"
+	"each wait for a collective blocks its thread until the call is done, and a time-out is "  \
+	"raised in that thread"
 #define DUMPS_TO                                                                                   \
-	"dumps of the Flight Recorder are files whose names begin so; \"collwatch analyze "        \
-	"--flight-recorder\" reads them"
+	"prefix of the files with Flight Recorder dumps; \"collwatch analyze --flight-recorder\" " \
+	"reads them"
 #define NOT_READ                                                                                   \
-	"neither PyTorch nor NCCL reads a variable of this name; the time-out is the one that "    \
-	"the program gave its process groups"
+	"neither PyTorch nor NCCL reads this variable; the program sets the time-out for its "     \
+	"process groups"
 
 /* Explanations for particular values; other settings appear without one. */
 static const struct meaning {
@@ -74,7 +73,7 @@ static const struct meaning {
 	{ "TORCH_NCCL_ASYNC_ERROR_HANDLING", is_off, NO_END },
 	{ "NCCL_ASYNC_ERROR_HANDLING", is_off, NO_END },
 	{ "TORCH_NCCL_ENABLE_MONITORING", is_off,
-	  "a rank whose watchdog is stuck itself is not ended" },
+	  "PyTorch does not end a rank whose watchdog is stuck" },
 	{ "TORCH_NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
 	{ "NCCL_BLOCKING_WAIT", is_on, HOST_WAITS },
 	/*
@@ -89,7 +88,7 @@ static const struct meaning {
 	{ "TORCH_FR_DUMP_TEMP_FILE", is_any, DUMPS_TO },
 	{ "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", is_any, DUMPS_TO },
 	{ "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", is_any,
-	  "for so many seconds a watchdog may be stuck before its rank is ended" },
+	  "seconds that a watchdog may be stuck before PyTorch ends its rank" },
 };
 
 /* Returns an explanation of the setting, or NULL if we have none. */

@@ -139,10 +139,10 @@ static void put_explanation(FILE *out, const json_t *ops)
 
 	fputs("<p class=\"dim\">Of the ranks on ", out);
 	html_put(out, cw_json_str(ops, "node", "?"));
-	fputs(". Times are of calls on the host, which mostly only enqueue; jitter is p90 less "
-	      "p10. The box is p10 to p90, the line in it p50, the mark p99, the dot the longest; "
-	      "a grid line is ten times the one before. Device time and bandwidth are there where "
-	      "ops are timed.",
+	fputs(". Times are those of the calls on the host, which mostly only enqueue work. Jitter "
+	      "is p90 minus p10. The box shows p10 to p90, the line in it p50, the mark p99, and "
+	      "the dot the maximum. Each grid line is ten times the previous one. Device time and "
+	      "bandwidth appear if ops are timed.",
 	      out);
 	if (n > MAX_ROWS)
 		omitted += (json_int_t)(n - MAX_ROWS);
@@ -215,7 +215,7 @@ static void put_job_head(FILE *out, const json_t *row, const json_t *status)
 		put_late(out, late);
 	}
 	if (is_known && !n_late)
-		fputs("<p class=\"dim\">Nobody was seen to come late again and again.</p>\n", out);
+		fputs("<p class=\"dim\">No rank was late again and again.</p>\n", out);
 	put_table_head(out);
 }
 
@@ -241,7 +241,7 @@ int cw_render_ops_page(FILE *out, const json_t *ops, const json_t *status)
 		put_row(out, row);
 		before = row;
 	}
-	fputs(before ? "</table></div>\n</section>\n" : "<p>No op of a rank was seen yet.</p>\n",
+	fputs(before ? "</table></div>\n</section>\n" : "<p>No rank has made a call yet.</p>\n",
 	      out);
 	put_explanation(out, ops);
 	return html_page_end(out);

@@ -28,7 +28,7 @@ static void put_headline(FILE *out, const json_t *e)
 		      cw_doc_user(cw_json_int(e, "uid", -1), cw_json_str(e, "user", ""), text,
 				  sizeof(text)));
 	html_put_fact(out, "post-mortem", cw_json_str(e, "id", ""));
-	html_put_fact(out, "alerted", "nobody, before it ended");
+	html_put_fact(out, "alerted", "no alert before the job ended");
 	fputs("</dl>\n</header>\n", out);
 }
 

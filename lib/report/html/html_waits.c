@@ -163,7 +163,7 @@ static void put_end_words(FILE *out, const struct picture *p, const struct box *
 		if (p->d->sets.sets[i].n_unseen > n_unseen)
 			n_unseen = p->d->sets.sets[i].n_unseen;
 	put_line(out, b, 0);
-	fputs(n_unseen ? "not visible" : "nobody is missing", out);
+	fputs(n_unseen ? "not visible" : "no rank is missing", out);
 	fputs("</text>\n", out);
 	put_line(out, b, 1);
 	if (n_unseen)
@@ -279,8 +279,8 @@ void html_put_waits(FILE *out, const struct drawing *d)
 	for (uint32_t i = 0; i < p.n_boxes; i++)
 		put_box(out, &p, &p.boxes[i]);
 	fputs("</svg></div>\n", out);
-	fputs("<p class=\"dim\">Arrows lead to whom a rank waits for. Ranks in the same position "
-	      "share a box.",
+	fputs("<p class=\"dim\">An arrow leads from a rank to the rank that it waits for. Ranks in "
+	      "the same position share a box.",
 	      out);
 	if (p.omitted)
 		fprintf(out,

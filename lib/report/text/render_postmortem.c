@@ -47,7 +47,7 @@ static void put_headline(const struct cw_text *t, const json_t *e)
 	if (*cw_doc_user(cw_json_int(e, "uid", -1), cw_json_str(e, "user", ""), user, sizeof(user)))
 		put_row(t, "user", user);
 	put_row(t, "post-mortem", cw_json_str(e, "id", "?"));
-	fputs("  Nobody was alerted of it before it ended.\n", t->out);
+	fputs("  No alert was sent before the job ended.\n", t->out);
 }
 
 /* True if collwatch saw all ranks. A rank that it did not see may have failed as well. */
@@ -63,10 +63,10 @@ static void put_first(const struct cw_text *t, const json_t *e)
 {
 	const char *const reasons[][2] = {
 		{ "only",
-		  is_all_seen(e) ? "no other rank failed" : "no other rank was seen to fail" },
+		  is_all_seen(e) ? "no other rank failed" : "no other visible rank failed" },
 		{ "time", "it ended before all others" },
-		{ "cause", "others ended at the same time, of what can follow from its end" },
-		{ "tie", "too close together, and nothing tells whose end caused the others" },
+		{ "cause", "others ended at the same time, from causes that its end can explain" },
+		{ "tie", "too close together to know which end caused the others" },
 	};
 	const json_t *first = json_object_get(e, "first");
 	const char *by = cw_json_str(first, "by", "");

@@ -384,7 +384,8 @@ static void put_times(const struct cw_text *t, const struct cw_incident_facts *i
 	put_local(t, times->confirmed_wall_ns);
 	if (phrase_doc_is_unseen(incident)) {
 		put_label(t, "ended");
-		fputs("when is not known: its leader changed or was restarted\n", t->out);
+		fputs("the time is not known, because its leader changed or was restarted\n",
+		      t->out);
 	}
 	put_timeout(t, incident->job_timeout);
 }

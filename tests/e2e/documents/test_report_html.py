@@ -126,8 +126,8 @@ def test_a_page_of_eight_ranks_is_well_formed_and_needs_nobody():
 DRAWN = {
     "a deadlock": ("all_reduce a\n\t\tall_reduce b", "fault 3 at 4s on a all_reduce swap",
                    ["in all_reduce #", "on a", "on b"]),
-    "nobody is missing": ("all_reduce a", "fault 3 at 4s on a all_reduce wedge",
-                          ["nobody is missing", "network, GPU or NCCL"]),
+    "no rank is missing": ("all_reduce a", "fault 3 at 4s on a all_reduce wedge",
+                          ["no rank is missing", "network, GPU or NCCL"]),
 }
 
 

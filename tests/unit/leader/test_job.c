@@ -504,7 +504,7 @@ Test(job, communicator_that_claims_to_be_huge_is_omitted_and_said)
 	cr_assert_eq(snap->n_comms, 1);
 	cr_assert_eq(snap->comms[0].nranks, 4);
 	cr_assert_eq(snap->n_notes, 1);
-	cr_assert_not_null(strstr(snap->notes[0], "left out"));
+	cr_assert_not_null(strstr(snap->notes[0], "omitted"));
 	cw_snapshot_free(snap);
 	cw_job_free(job);
 	cw_job_digests_fini(&digests);

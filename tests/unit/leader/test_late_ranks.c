@@ -84,9 +84,10 @@ Test(late_ranks, is_told_once_after_the_second_sample)
 	noticed = sample(1, three, &n);
 	cr_assert_not_null(noticed);
 	late_ranks_format(&late, noticed, text, sizeof(text));
-	cr_assert_str_eq(text, "rank 3 (node-b, pid 73) comes late: 140 ms on average in 96 % of "
-			       "the collectives on dp since 14:02 UTC; the others wait for it 17 % "
-			       "of the time (likely)");
+	cr_assert_str_eq(
+		text,
+		"rank 3 (node-b, pid 73) is late: 140 ms on average in 96 % of the collectives on "
+		"dp since 14:02 UTC; the others wait for it 17 % of the time (likely)");
 	for (unsigned i = 0; i < 100; i++)
 		cr_assert_null(sample(1, three, &n));
 	cr_assert_eq(n, 0);

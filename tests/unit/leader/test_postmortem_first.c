@@ -303,7 +303,7 @@ Test(postmortem_first, ends_are_said_in_words)
 		{ { SIGNAL(SIGABRT) }, "was killed by SIGABRT" },
 		{ { SIGNAL(SIGRTMIN + 3) }, "was killed by signal" },
 		{ { OOM }, "was killed by the OOM killer" },
-		{ { .liveness = CW_LIVE_GONE }, "ended, the kernel did not say how" },
+		{ { .liveness = CW_LIVE_GONE }, "ended; the kernel did not report how" },
 		{ { ALIVE }, "has not ended" },
 	};
 	char text[64];

@@ -31,9 +31,9 @@ static void expect(struct cw_snapshot *snap, size_t n, const char *const texts[]
 Test(nonfinite_inputs, the_earliest_is_told_first_and_how_long_before)
 {
 	static const char *const texts[] = {
-		"rank 2 fed 1 NaN, 14 s before the trouble was confirmed",
-		"rank 0 fed 5 Inf, 2 s before the trouble was confirmed",
-		"rank 1 fed 7 NaN, 1 s after the trouble was confirmed",
+		"rank 2 fed 1 NaN, 14 s before the incident was confirmed",
+		"rank 0 fed 5 Inf, 2 s before the incident was confirmed",
+		"rank 1 fed 7 NaN, 1 s after the incident was confirmed",
 	};
 	struct cw_snapshot *snap = fixture_snapshot();
 

@@ -395,8 +395,8 @@ static unsigned n_late_notices;
 static void on_late_log(void *user, int64_t ns, const char *node, const char *text)
 {
 	/* The job's name, then what the notice begins with. */
-	n_late_notices += strstr(text, "comes late: ") != NULL;
-	if (strstr(text, "comes late: "))
+	n_late_notices += strstr(text, "is late: ") != NULL;
+	if (strstr(text, "is late: "))
 		cr_expect_not_null(strstr(text, ": rank 5 (node-"), "%s", text);
 }
 
@@ -487,8 +487,9 @@ Test(watch, what_agents_record_is_found_in_windows)
 }
 
 /* Groups of sends and receives, and so many launches that hosts wait for room. */
-#define PIPELINE                                                                                          \
-	"comms pair size 2 by split\nprogram\ninit world\nsplit world into pair\nloop\nwork 5ms\ngroup\n" \
+#define PIPELINE                                                                                   \
+	"comms pair size 2 by split\nprogram\ninit world\nsplit world into pair\nloop\nwork "      \
+	"5ms\ngroup\n"                                                                             \
 	"send pair 32 to pair\nrecv pair 32 from pair\nend\nall_reduce world 64\nend\nend\n"
 
 Test(watch, what_agents_record_of_groups_counts_for_each_rank)

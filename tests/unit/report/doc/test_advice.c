@@ -183,7 +183,7 @@ Test(advice, calls_the_ranks_that_wait_right_only_where_the_cause_is_seen)
 	cr_assert_not_null(incident);
 	advise(incident);
 	cr_expect(!says("nothing is wrong with the ranks that wait"));
-	cr_expect(says("restart the job from its last checkpoint"));
+	cr_expect(says("restart it from its last checkpoint"));
 	json_object_set_new(incident, "confidence", json_string("certain"));
 	advise(incident);
 	cr_expect(!says("nothing is wrong with the ranks that wait"));

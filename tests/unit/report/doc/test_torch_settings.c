@@ -35,11 +35,11 @@ Test(torch_settings, tells_who_has_them_and_first_those_whose_meaning_is_known)
 	sentences = cw_torch_setting_sentences(evidence);
 	cr_assert_eq(json_array_size(sentences), 3);
 	expect(sentences, 1,
-	       "TORCH_FR_BUFFER_SIZE=0 (rank 0): PyTorch keeps no Flight Recorder, so that no dump "
-	       "can say which calls were made; with 2000 it keeps the last 2,000");
+	       "TORCH_FR_BUFFER_SIZE=0 (rank 0): PyTorch's Flight Recorder is off, so no dump can "
+	       "show the calls; with 2000 it keeps the last 2,000 calls");
 	expect(sentences, 0,
-	       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=1800 (ranks 0-1,3): for so many seconds a watchdog "
-	       "may be stuck before its rank is ended");
+	       "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=1800 (ranks 0-1,3): seconds that a watchdog may "
+	       "be stuck before PyTorch ends its rank");
 	expect(sentences, 2, "TORCH_FR_BUFFER_SIZE=2000 (rank 1)");
 	json_decref(sentences);
 	json_decref(evidence);

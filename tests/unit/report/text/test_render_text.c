@@ -275,7 +275,8 @@ Test(render_text, what_may_go_on_by_itself_is_called_a_notice)
 Test(render_text, what_nobody_has_open_any_more_is_called_unseen)
 {
 	static const char *const pieces[] = { "UNSEEN  rank 3", "\nWhen\n",
-					      "when is not known: its leader changed", NULL };
+					      "the time is not known, because its leader changed",
+					      NULL };
 	const struct cw_render_opts opts = { 0 };
 	struct cw_bundle bundle = sample();
 	char *text;
