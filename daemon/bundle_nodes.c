@@ -162,10 +162,9 @@ void cw_bundle_nodes_want(struct cw_bundle_nodes *b, const json_t *head)
 	if (!n_peers || !json_is_integer(uid) || !cw_incident_id_is_valid(id))
 		return;
 	if (!has_place(b, (uint32_t)json_integer_value(uid))) {
-		log_notice(
-			"inc=%s: too many bundles wait for tensor summaries of other nodes: this "
-			"one stays without",
-			id);
+		log_notice("inc=%s: too many bundles wait for tensor summaries of other nodes: "
+			   "this one gets none",
+			   id);
 		return;
 	}
 	w = calloc(1, sizeof(*w));
@@ -482,7 +481,7 @@ static void end_gathering(struct cw_bundle_nodes *b)
 			 "%u; ranks left out: %u; no answer from: %s%s%s",
 			 w->job.label, w->id, gathering->n_pages, gathering->omitted,
 			 *silent ? silent : "none",
-			 gathering->error ? "; no more were taken: " : "",
+			 gathering->error ? "; no more were accepted: " : "",
 			 gathering->error ? strerror(-gathering->error) : "");
 	}
 	drop_first(b);

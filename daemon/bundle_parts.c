@@ -40,9 +40,8 @@ static json_t *summaries_of(const struct cw_summaries_source *source, const stru
 
 	json_decref(doc);
 	if (page.n_omitted)
-		log_info(
-			"job=%s: of %u more rank%s the tensor summaries are left out of the bundle",
-			job->label, page.n_omitted, page.n_omitted == 1 ? "" : "s");
+		log_info("job=%s: the bundle omits the tensor summaries of %u more rank%s",
+			 job->label, page.n_omitted, page.n_omitted == 1 ? "" : "s");
 	return text ? json_string(text) : NULL;
 }
 

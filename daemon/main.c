@@ -51,16 +51,18 @@ static const struct argp_option options[] = {
 	  "Read FILE; without it " CW_CONFIG_DEFAULT_PATH " if it exists, else the defaults", 0 },
 	{ "check-config", OPT_CHECK, NULL, 0, "Check the configuration and exit", 0 },
 	{ "findings", OPT_FINDINGS, NULL, OPTION_HIDDEN,
-	  "What is wrong with what the configuration names, as JSON for collwatch doctor", 0 },
+	  "Print problems of the configured files, addresses and URLs as JSON, for collwatch "
+	  "doctor",
+	  0 },
 	{ "help-config", OPT_HELP_CONFIG, NULL, 0, "List all keys of the configuration and exit",
 	  0 },
-	{ "keys", OPT_KEYS, NULL, OPTION_HIDDEN, "Names of all keys, one a line, for collwatch run",
-	  0 },
+	{ "keys", OPT_KEYS, NULL, OPTION_HIDDEN,
+	  "Print the names of all keys, one per line, for collwatch run", 0 },
 	{ "log-level", 'l', "LEVEL", 0, "err, warn, notice, info or debug; overrides the file", 0 },
-	{ "scdoc-config", OPT_SCDOC, NULL, OPTION_HIDDEN, "The keys as a manual page's section",
-	  0 },
+	{ "scdoc-config", OPT_SCDOC, NULL, OPTION_HIDDEN,
+	  "Print the keys as a section of the manual page", 0 },
 	{ "scdoc-metrics", OPT_SCDOC_METRICS, NULL, OPTION_HIDDEN,
-	  "The metrics as a manual page's section", 0 },
+	  "Print the metrics as a section of the manual page", 0 },
 	{ 0 },
 };
 
@@ -73,7 +75,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 	case 'l':
 		arg_log_level = cw_log_level_from_name(text);
 		if (arg_log_level < 0)
-			argp_error(state, "no such log level: %s", text);
+			argp_error(state, "there is no log level \"%s\"", text);
 		return 0;
 	case OPT_CHECK:
 		arg_check = true;
@@ -443,7 +445,7 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	d.base = event_base_new();
 	if (!d.base) {
-		log_err("no event loop");
+		log_err("cannot create the event loop");
 		cw_config_free(config);
 		return EXIT_START;
 	}

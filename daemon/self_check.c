@@ -80,8 +80,8 @@ static bool check_secret(json_t *list, const char *key, const char *path)
 		fix = cw_text_command("chmod 600", path);
 		f = (struct finding){ .name = "key-permissions", .fix = fix, .stops = true };
 		add(list, &f,
-		    "%s has mode %04o: others than its owner can get at the key. Make a new one "
-		    "if somebody may have read it",
+		    "%s has mode %04o: users other than its owner can read the key. Make a new key "
+		    "if another user may have read it",
 		    path, st.st_mode & 07777);
 		return false;
 	}
@@ -113,7 +113,7 @@ static void check_expiry(json_t *list, const struct cw_config *config)
 
 	if (cw_peer_cert_days_left(config->peer_cert_file, &days) == 0 && days < EXPIRES_SOON_DAYS)
 		add(list, &f,
-		    "%s expires in %d day%s, and then no peer lets this node in: make a new one "
+		    "%s expires in %d day%s, and then all peers refuse this node: make a new one "
 		    "with `collwatch init-cluster DIR --ca OLD-DIR --node …`",
 		    config->peer_cert_file, days, days == 1 ? "" : "s");
 }
@@ -174,8 +174,8 @@ static void check_header_file(json_t *list, const char *path)
 	fix = cw_text_command("chmod 640", path);
 	f.fix = fix;
 	add(list, &f,
-	    "%s has mode %04o: strangers can get at the webhook's headers. Make a new "
-	    "token if somebody may have read it",
+	    "%s has mode %04o: other users can read the webhook's headers. Make a new token if "
+	    "another user may have read it",
 	    path, st.st_mode & 07777);
 }
 

@@ -326,7 +326,8 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn)
 	 * Shut the connection down, because an agent without a welcome would wait. The agent then
 	 * reconnects, and the read event reports the end of this connection.
 	 */
-	log_warn("agent pid=%d: cannot be welcomed, it is to come again", (int)conn->cred.pid);
+	log_warn("agent pid=%d: cannot answer its hello, it has to connect again",
+		 (int)conn->cred.pid);
 	(void)shutdown(conn->fd, SHUT_RDWR); /* fails only if the agent has gone */
 }
 
@@ -575,7 +576,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	conn_enter(conn);
 	peek_hello(conn); /* the hello may have come while the timer was late */
 	if (!conn->is_closed && conn->state == CONN_HELLO)
-		cw_agent_conn_refuse(conn, "no hello in time");
+		cw_agent_conn_refuse(conn, "no hello before the deadline");
 	conn_leave(conn);
 }
 
@@ -642,7 +643,7 @@ static int enter(struct cw_agents *agents, struct cw_agent_conn *conn)
 	HASH_FIND(hh, agents->silent, &conn->cred.pid, sizeof(conn->cred.pid), other);
 	u->connections++; /* count first: closing the user's last connection would free u */
 	if (other)
-		cw_agent_conn_defer(other, "its process has made another connection");
+		cw_agent_conn_defer(other, "its process has opened another connection");
 	HASH_ADD(hh, agents->silent, cred.pid, sizeof(conn->cred.pid), conn);
 	if (!cw_htable_added(conn)) {
 		if (--u->connections == 0) {
@@ -674,7 +675,7 @@ static void displace_one_for(struct cw_agent_conn *newcomer)
 	youngest = most->stranger_list->prev_stranger; /* in utlist, prev of the head is the tail */
 	if (youngest->state != CONN_HELLO)
 		config->on_closed(youngest, config->user);
-	cw_agent_conn_defer(youngest, "too many connections, most of them this user's");
+	cw_agent_conn_defer(youngest, "too many connections, and this user has the most");
 }
 
 static void take_stranger(struct cw_agents *agents, int fd)

@@ -143,7 +143,7 @@ static int wait_in_line(struct registration *reg, bool is_first)
 	if (older) {
 		HASH_DEL(r->by_pid, older);
 		cw_agent_queue_replace(r->queue, &older->position, &reg->position);
-		defer(older, "its process has made another connection");
+		defer(older, "its process has opened another connection");
 	} else if (cw_agent_queue_wait(r->queue, cw_agent_conn_cred(reg->conn)->uid, &reg->position,
 				       is_first) < 0) {
 		return -ENOMEM;
@@ -250,7 +250,7 @@ static int judge(struct registration *reg, const struct cw_agent_probe_result *r
 	int r;
 
 	if (result->record_fd < 0)
-		return cw_err_set(err, EPERM, "the hello came without a sealed memfd");
+		return cw_err_set(err, EPERM, "the hello has no sealed memfd");
 	r = cw_process_new(cw_agent_conn_cred(reg->conn), result->record_fd, &reg->process, err);
 	if (r < 0)
 		return r;
@@ -288,7 +288,7 @@ static void try_again(struct registration *reg)
 	reg->registrar->repeated++;
 	reg->position.is_alone = true;
 	if (++reg->attempts == MAX_ATTEMPTS)
-		defer(reg, "no child found the time to look at it");
+		defer(reg, "no child process was free to check it");
 	else if (wait_in_line(reg, true) < 0)
 		defer(reg, "out of memory");
 }
@@ -304,7 +304,7 @@ static int judge_in_budget(struct registration *reg, const struct cw_agent_probe
 	if (!config->may_read(uid, config->user))
 		r = cw_err_set(err, EBUSY, "reading this user's records takes too long");
 	else if (result->record_fd >= 0 && cw_accept_pause_is_scarce(PROCESS_FDS))
-		r = cw_err_set(err, EMFILE, "descriptors are scarce");
+		r = cw_err_set(err, EMFILE, "descriptors are running out");
 	if (r < 0) {
 		int fd = result->record_fd;
 
@@ -427,9 +427,9 @@ static void drop_probe(struct cw_registrar *r, struct probe *probe, uid_t uid, b
 
 		reg->probe = NULL;
 		if (is_refused)
-			refuse(reg, "descriptors of this user hang when they are closed");
+			refuse(reg, "close() hangs on descriptors of this user");
 		else
-			defer(reg, "no child process to be had");
+			defer(reg, "cannot start a child process");
 	}
 	free(probe);
 }
@@ -468,7 +468,7 @@ static void note_no_record(struct cw_registrar *r, struct cw_agent_conn *conn, i
 
 	r->no_record_error = error;
 	if ((n & (n - 1)) == 0) /* log rarely, because any process can send many such hellos */
-		log_warn("rank process pid=%d uid=%u is not watched: its agent could make no "
+		log_warn("rank process pid=%d uid=%u is not watched: its agent could not make a "
 			 "flight record: %s (%llu so far)",
 			 (int)cred->pid, (unsigned)cred->uid, strerror(error),
 			 (unsigned long long)n);
@@ -490,7 +490,7 @@ void cw_registrar_hello(struct cw_registrar *r, struct cw_agent_conn *conn,
 		return;
 	}
 	if (cw_agent_probe_abandoned(cw_agent_conn_cred(conn)->uid) >= MAX_ABANDONED_PER_UID) {
-		cw_agent_conn_refuse(conn, "descriptors of this user hang when they are closed");
+		cw_agent_conn_refuse(conn, "close() hangs on descriptors of this user");
 		return;
 	}
 	reg = calloc(1, sizeof(*reg));

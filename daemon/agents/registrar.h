@@ -31,7 +31,7 @@ struct event_base;
  * later.
  */
 #define CW_OVER_QUOTA                                                                              \
-	"too many processes: this one is not watched for now, users share the places of a node"
+	"too many processes: this one is not watched for now, because users share the node's limit"
 
 struct cw_registrar_config {
 	struct event_base *base;

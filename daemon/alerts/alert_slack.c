@@ -125,7 +125,7 @@ static void put_culprit(struct text *t, const struct cw_incident_culprit *culpri
 	char buf[64], place[CW_DOC_PLACE_BYTES];
 
 	(void)snprintf(buf, sizeof(buf), "\nrank %" PRId32 " (", who.rank);
-	put(t, who.rank >= 0 ? buf : "\na process without rank number (");
+	put(t, who.rank >= 0 ? buf : "\na process without a rank number (");
 	put_escaped(t, who.host ? who.host : "?");
 	(void)snprintf(buf, sizeof(buf), ", pid %" PRId32, who.pid);
 	put(t, buf);
@@ -233,7 +233,7 @@ static json_t *first_step(const struct cw_incident_facts *incident)
 
 	put(&t, "*What to do first*\n");
 	if (is_over(incident)) {
-		put(&t, "Nothing: it is over. The report has what was seen.");
+		put(&t, "Nothing, because the incident is over. The report has the evidence.");
 		return section(buf);
 	}
 	cw_advice(incident, &advice);
@@ -285,7 +285,7 @@ static const char *headline(const struct cw_incident_facts *incident)
 	if (is_over(incident))
 		return "Over: ";
 	if (incident->severity.number == CW_SEVERITY_NOTICE)
-		return "Notice, nobody is called: ";
+		return "Notice, not an alert: ";
 	if (incident->victims && incident->victims->count == 0 &&
 	    incident->verdict_class.number == CW_CLASS_MISMATCH)
 		return "Mismatch: ";

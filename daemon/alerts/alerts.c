@@ -91,7 +91,8 @@ static void settle(struct cw_alerts *a, uint32_t uid, const char *id, const char
 	int r = cw_store_mark_sent(a->config.store, uid, id, how);
 
 	if (r < 0)
-		log_warn("inc=%s: cannot be noted as %s: %s; after a restart it may go out again",
+		log_warn("inc=%s: cannot be recorded as %s: %s; after a restart it may be sent "
+			 "again",
 			 id, *how ? how : "sent", strerror(-r));
 }
 
@@ -451,8 +452,8 @@ static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, co
 		return false;
 	log_notice("inc=%s: %s before its alert was delivered: %s", due->id,
 		   cw_incident_doc_how_over(doc, how, sizeof(how)),
-		   a->notices ? "the receiver of notices gets it"
-			      : "no page, and no notice without notice_webhook_url");
+		   a->notices ? "it goes to the receiver of notices"
+			      : "not alerted, and not posted without notice_webhook_url");
 	settle(a, due->uid, due->id, CW_STORE_OVER);
 	return true;
 }
@@ -625,8 +626,8 @@ static void on_folded(uint32_t uid, const char *id, bool delivered, long status,
 		r = cw_store_mark_all_sent(a->config.store, uid, folded.ids, folded.n,
 					   folded.doc ? FOLDED : "");
 		if (r < 0)
-			log_warn("inc=%s and others: cannot be noted as sent: %s; after a restart "
-				 "they may go out again",
+			log_warn("inc=%s and others: cannot be recorded as sent: %s; after a "
+				 "restart they may be sent again",
 				 id, strerror(-r));
 		/* Announce at most LEARN_MAX alerts, because the other nodes note no more. */
 		for (size_t i = 0; i < folded.n && i < LEARN_MAX; i++) {
@@ -679,7 +680,7 @@ static void post_folded(struct cw_alerts *a)
 	cw_alert_fold_drop_over(a->fold, is_over, a);
 	while (cw_alert_fold_next(a->fold, now, cw_clock_wall_ns(a->config.clock), &folded)) {
 		if (folded.doc)
-			log_notice("uid=%u: %zu alerts go out as one", folded.uid, folded.n);
+			log_notice("uid=%u: %zu alerts are sent as one", folded.uid, folded.n);
 		if (post(a, folded.uid, folded.ids, folded.n, folded.doc ? folded.doc : folded.only,
 			 &way) < 0)
 			cw_alert_fold_done(a->fold, folded.uid, false, now);
@@ -698,7 +699,7 @@ static void resend_one(struct cw_alerts *a)
 
 	/* An incident that stayed a notice never goes to the webhook. */
 	if (due.id && !cw_incident_doc_is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
-		log_info("inc=%s: its alert waits for its turn", due.id);
+		log_info("inc=%s: its alert waits for a folded alert", due.id);
 	json_decref(doc);
 }
 

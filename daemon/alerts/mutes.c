@@ -97,8 +97,9 @@ static bool make_room(struct cw_mutes *m, uint32_t uid)
 		return true;
 	case CW_QUOTA_DISPLACE:
 		mute = displaced;
-		log_notice("job=%s uid=%u: no longer muted, its place goes to another user",
-			   mute->label, mute->uid);
+		log_notice(
+			"job=%s uid=%u: no longer muted, to make room for a mute of another user",
+			mute->label, mute->uid);
 		forget(m, mute);
 		return true;
 	default:

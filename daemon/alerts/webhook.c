@@ -416,8 +416,9 @@ static int take_headers(struct cw_webhook *w, const char *from, const char *path
 		if (*line == '\0' || *line == '#')
 			continue;
 		if (!is_header(line))
-			return cw_err_set(err, EINVAL, "%s:%u: not a \"Name: value\" line", path,
-					  number);
+			return cw_err_set(err, EINVAL,
+					  "%s:%u: the line is not of the form \"Name: value\"",
+					  path, number);
 		end = stpcpy(stpcpy(end, line), "\n");
 	}
 	return 0;

@@ -116,7 +116,8 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 	case CW_CONFIG_NAME:
 		if (!cw_node_name_is_valid(text, strlen(text)))
 			return cw_err_set(err, EINVAL,
-					  "%s: '%s' may hold letters, digits, '.', '-', '_' only",
+					  "%s: '%s' has a character that is not allowed: use "
+					  "letters, digits, '.', '-' and '_'",
 					  key->name, text);
 		return 0;
 	case CW_CONFIG_PATH:
@@ -133,15 +134,15 @@ static int check_string(const struct cw_config_key *key, const char *text, struc
 		r = cw_address_parse(text, &address, err);
 		if (r >= 0 && !address.len)
 			r = cw_err_set(err, EINVAL,
-				       "%s: '%s' is a name: a numeric address is needed", key->name,
+				       "%s: '%s' is a host name: give a numeric address", key->name,
 				       text);
 		return r;
 	case CW_CONFIG_HOST:
 		r = cw_address_parse(text, &address, err);
 		if (r >= 0 && address.len)
 			r = cw_err_set(err, EINVAL,
-				       "%s: '%s' is an address, not a name: addresses of daemons "
-				       "are listed in peers",
+				       "%s: '%s' is an address: give a host name, or list the "
+				       "addresses in peers",
 				       key->name, text);
 		return r;
 	case CW_CONFIG_CHOICE:
@@ -197,7 +198,8 @@ static int set_value(struct cw_config *c, const struct cw_config_key *key, const
 	case CW_CONFIG_LEVEL:
 		level = cw_log_level_from_name(text);
 		if (level < 0)
-			return cw_err_set(err, EINVAL, "%s: no such level '%s'", key->name, text);
+			return cw_err_set(err, EINVAL, "%s: there is no log level '%s'", key->name,
+					  text);
 		*(int64_t *)field = level;
 		return 0;
 	default:
@@ -224,8 +226,8 @@ static int check_peer(const char *text, struct cw_err *err)
 				  text);
 	r = cw_address_parse(eq + 1, &address, err);
 	if (r >= 0 && cw_address_is_any(&address))
-		r = cw_err_set(err, EINVAL, "peers: '%s': nobody can connect to that address",
-			       text);
+		r = cw_err_set(err, EINVAL,
+			       "peers: '%s': other daemons cannot connect to that address", text);
 	return r;
 }
 
@@ -399,7 +401,7 @@ static int slurp(const char *path, char **ret_text, struct cw_err *err)
 	if (n <= CW_CONFIG_MAX_FILE_BYTES)
 		text[n] = '\0';
 	if (n > CW_CONFIG_MAX_FILE_BYTES || strlen(text) != n)
-		return cw_err_set(err, EINVAL, "%s: too large, or not text", path);
+		return cw_err_set(err, EINVAL, "%s: the file is too large or is not text", path);
 	*ret_text = steal_ptr(&text);
 	return 0;
 }
@@ -429,7 +431,7 @@ static int put_text(struct cw_config_values *v, const char *text)
 	size_t bytes = strlen(text) + 1;
 
 	if (bytes > sizeof(v->text) - v->len)
-		return cw_err_set(&v->err, EINVAL, "its values are too large");
+		return cw_err_set(&v->err, EINVAL, "its values do not fit the daemon's limit");
 	memcpy(v->text + v->len, text, bytes);
 	v->len += bytes;
 	return 0;
@@ -491,7 +493,7 @@ static int finish(struct cw_config *c, const char *path, struct cw_err *err)
 		if (gethostname(host, sizeof(host) - 1) < 0 ||
 		    !cw_node_name_is_valid(host, strlen(host)))
 			return cw_err_set(err, EINVAL,
-					  "the host name cannot be used as node_name: set it");
+					  "the host name is not a valid node_name: set node_name");
 		if (set_string(&c->node_name, host) < 0)
 			return cw_err_set(err, ENOMEM, "out of memory");
 	}

@@ -15,9 +15,9 @@ static int check_reach(const char *text, const char *path, struct cw_err *err)
 	if (r < 0 || cw_address_is_loopback(&address))
 		return r;
 	return cw_err_set(err, EINVAL,
-			  "%s: '%s' is not a loopback address: daemons on several machines need "
-			  "a shared key or certificates; `collwatch init-cluster` makes either, "
-			  "peer_key_file or peer_cert_file names it",
+			  "%s: '%s' is not a loopback address: daemons on several machines need a "
+			  "shared key or certificates: make them with `collwatch init-cluster` and "
+			  "set peer_key_file or peer_cert_file",
 			  path, text);
 }
 
@@ -48,20 +48,19 @@ int cw_config_check_peers(const struct cw_config *config, const char *path, stru
 				  path);
 	if (n && *config->peer_key_file)
 		return cw_err_set(err, EINVAL,
-				  "%s: peers either share peer_key_file or have certificates: give "
-				  "one of the two, the same on every node",
+				  "%s: both peer_key_file and certificates are set: set one of the "
+				  "two, the same on every node",
 				  path);
 	if (*config->peers_from && config->n_peers)
 		return cw_err_set(err, EINVAL,
-				  "%s: peers are either listed in peers or found under the name in "
-				  "peers_from: give one of the two",
+				  "%s: both peers and peers_from are set: set one of the two",
 				  path);
 	if (*config->peers_from && !n && !*config->peer_key_file)
-		return cw_err_set(err, EINVAL,
-				  "%s: peers_from: whoever answers for that name could join: a "
-				  "shared key or certificates are needed; `collwatch init-cluster` "
-				  "makes either",
-				  path);
+		return cw_err_set(
+			err, EINVAL,
+			"%s: peers_from needs a shared key or certificates, or any host with that "
+			"name could join: make them with `collwatch init-cluster`",
+			path);
 	return n || *config->peer_key_file ? 0 : check_loopback(config, path, err);
 }
 

@@ -118,7 +118,7 @@ static int explain(const struct cw_config_reader *r, enum cw_child_end end, stru
 				  r->source.path,
 				  r->values->headers.is_begun ? "the webhook_header_file" : "it",
 				  r->source.within_ms / 1000);
-	return cw_err_set(err, EINVAL, "%s: reading it crashes", r->source.path);
+	return cw_err_set(err, EINVAL, "%s: the process that read it crashed", r->source.path);
 }
 
 static void on_read(enum cw_child_end end, const char *output, size_t len, void *user)
@@ -156,7 +156,7 @@ int cw_config_reader_start(struct cw_config_reader *r, const struct cw_config_so
 	int result;
 
 	if (r->child || cw_children_abandoned(r->children))
-		return cw_err_set(err, EBUSY, "%s: it is still being read since an earlier time",
+		return cw_err_set(err, EBUSY, "%s: an earlier attempt to read it has not finished",
 				  source->path);
 	r->source = *source;
 	r->fn = fn;
@@ -170,8 +170,8 @@ int cw_config_reader_start(struct cw_config_reader *r, const struct cw_config_so
 	}
 	if (result < 0) {
 		unmap_values(r);
-		return cw_err_set(err, -result, "%s: no process to read it: %s", source->path,
-				  strerror(-result));
+		return cw_err_set(err, -result, "%s: cannot start a process to read it: %s",
+				  source->path, strerror(-result));
 	}
 	return 0;
 }

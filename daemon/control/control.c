@@ -41,7 +41,7 @@ static void succeed_with(struct cw_control_answer *answer, json_t *doc, int digi
 	if (!answer->json)
 		fail(answer, CODE_ERROR, "the daemon is out of memory");
 	else if (strlen(answer->json) > MAX_JSON)
-		fail(answer, CODE_ERROR, "the answer does not fit a message");
+		fail(answer, CODE_ERROR, "the answer is too large for a message");
 }
 
 static void succeed(struct cw_control_answer *answer, json_t *doc)
@@ -169,7 +169,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 	int r;
 
 	if (!id) {
-		fail(answer, CODE_ERROR, "report: the id is missing");
+		fail(answer, CODE_ERROR, "report: the request names no incident");
 		return;
 	}
 	r = cw_store_get(s->store, id, &bundle);
@@ -264,14 +264,14 @@ static void do_summaries(const struct cw_control_source *s, const struct cw_call
 	struct cw_job_id job;
 
 	if (!label)
-		fail(answer, CODE_ERROR, "summaries: the job is missing");
+		fail(answer, CODE_ERROR, "summaries: the request names no job");
 	else if (!node)
 		do_summaries_jobs(s, caller, label, answer);
 	else if (strcmp(node, s->node_name) != 0)
-		fail(answer, CODE_NO_DATA, "no answer from there");
+		fail(answer, CODE_NO_DATA, "that node did not answer");
 	else if (uid < 0 || uid > UINT32_MAX || !cw_caller_may_see(caller, (uint32_t)uid) ||
 		 cw_job_id_make((uint32_t)uid, label, &job) < 0)
-		fail(answer, CODE_NO_DATA, "no such job here");
+		fail(answer, CODE_NO_DATA, "no such job on this node");
 	else
 		do_summaries_page(s, &job, arguments, answer);
 }
@@ -298,7 +298,7 @@ void cw_control_handle(const struct cw_control_source *s, const struct cw_caller
 	char text[200];
 
 	*ret = (struct cw_control_answer){ 0 };
-	(void)snprintf(text, sizeof(text), "this daemon does not know '%.64s'", verb);
+	(void)snprintf(text, sizeof(text), "this daemon does not know the request '%.64s'", verb);
 	if (!json_is_object(args)) {
 		fail(ret, CODE_ERROR, "the arguments are not a JSON object");
 	} else {

@@ -314,8 +314,8 @@ static void explain_led_elsewhere(json_t *job)
 {
 	static const char *const whys[][2] = {
 		{ "silent", "and did not answer; run `collwatch status` there" },
-		{ "not_asked", "and was not asked; try again in a few seconds, or run `collwatch "
-			       "status` there" },
+		{ "not_asked", "and has not been asked; try again in a few seconds, or run "
+			       "`collwatch status` there" },
 		{ "not_led", "by election and does not list it: its ranks have ended, or the job "
 			     "is new there" },
 		{ "no_room", "and its answer does not fit; run `collwatch status` there" },
@@ -499,8 +499,7 @@ static void add_not_asked(struct cw_merge *m)
 	if (!len)
 		m->answer.code = CODE_ERROR;
 	(void)snprintf(m->answer.error + len, sizeof(m->answer.error) - len,
-		       "%s%s not asked: too many questions are under way, try again in a few "
-		       "seconds",
+		       "%s%s not asked: too many requests are running, try again in a few seconds",
 		       len ? "; " : "", which);
 }
 

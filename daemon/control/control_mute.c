@@ -118,18 +118,18 @@ static void explain(struct cw_mute_answer *a, struct cw_mutes *m, const struct s
 	 */
 	a->code = error == ENOENT ? CODE_NO_DATA : CODE_ERROR;
 	if (error == ENOENT && where && *where)
-		(void)snprintf(a->error, sizeof(a->error), "it was muted on %.64s: unmute it there",
-			       where);
+		(void)snprintf(a->error, sizeof(a->error),
+			       "the job was muted on %.64s: unmute it there", where);
 	else if (error == ENOENT)
-		refuse(a, CODE_NO_DATA, "it is not muted");
+		refuse(a, CODE_NO_DATA, "the job is not muted");
 	else if (error == EDQUOT)
-		refuse(a, CODE_ERROR, "this user has muted too many jobs: unmute some");
+		refuse(a, CODE_ERROR, "this user has muted too many jobs: unmute some of them");
 	else if (error == ENOSPC)
 		refuse(a, CODE_ERROR, "too many jobs are muted, or the state directory is full");
 	else
 		(void)snprintf(a->error, sizeof(a->error),
-			       "done, but it cannot be written down (%s): a restart of the daemon "
-			       "forgets it",
+			       "done, but the mute cannot be written to disk (%s), so it is lost "
+			       "when the daemon restarts",
 			       strerror(error));
 }
 
@@ -148,24 +148,25 @@ void cw_control_mute(struct cw_mutes *mutes, const struct cw_status_source *stat
 
 	*ret = (struct cw_mute_answer){ 0 };
 	if (!s.name || !*s.name) {
-		refuse(ret, CODE_ERROR, "mute: the job is missing");
+		refuse(ret, CODE_ERROR, "mute: the request names no job");
 		return;
 	}
 	cw_leader_jobs(status->leader, on_job, &s);
 	cw_election_each(status->members, on_local_job, &s);
 	cw_mutes_each(mutes, on_mute, &s);
 	if (s.is_ambiguous) {
-		refuse(ret, CODE_ERROR, "several jobs have this name: give all of it, or --uid");
+		refuse(ret, CODE_ERROR,
+		       "several jobs have this name: give the complete name, or --uid");
 		return;
 	}
 	if (!*s.found) {
 		refuse(ret, CODE_NO_DATA,
-		       "no such job here: `collwatch status` shows those of this node");
+		       "no such job here: `collwatch status` lists the jobs of this node");
 		return;
 	}
 	if (!is_believed(status, &s, arguments)) {
 		cw_mutes_note_unconfirmed(mutes, s.caller->node, s.found_uid, s.found);
-		refuse(ret, CODE_NO_DATA, "your node has no ranks of this job, as far as is known");
+		refuse(ret, CODE_NO_DATA, "no rank of this job is known on your node");
 		return;
 	}
 	r = apply(mutes, &s, arguments, status->clock);

@@ -575,7 +575,7 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 	const struct cw_msg_node_request *ask = &msg->node_request;
 	struct cw_caller caller = { .uid = ask->uid, .sees_all = ask->sees_all, .node = from };
 	struct cw_control_answer answer = { .code = CODE_ERROR,
-					    .error = "it has too many questions to answer" };
+					    .error = "it has too many requests to answer" };
 
 	if (msg->type != CW_MSG_NODE_REQUEST)
 		return false;
@@ -587,7 +587,8 @@ bool cw_control_nodes_message(struct cw_control_nodes *n, const char *from,
 		answer_stacks(n, from, &caller, ask);
 		return true;
 	}
-	(void)snprintf(answer.error, sizeof(answer.error), "it does not answer that for others");
+	(void)snprintf(answer.error, sizeof(answer.error),
+		       "it does not answer this request for other nodes");
 	/* Log it here, because otherwise only the reply to the other node mentions it. */
 	if (strcmp(ask->verb, "mute") == 0)
 		log_notice("%s mutes or unmutes a job for uid=%u: %.256s", from, ask->uid,

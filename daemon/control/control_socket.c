@@ -517,8 +517,8 @@ static gid_t group_named(const char *name)
 	gid_t gid = NO_GROUP;
 
 	if (*name && cw_account_group(name, &gid) == -ETIMEDOUT)
-		log_warn("control_group: nobody tells which group %s is: members see no more than "
-			 "others until a restart",
+		log_warn("control_group: the group %s cannot be looked up: its members see only "
+			 "their own jobs until the daemon restarts",
 			 name);
 	return gid;
 }

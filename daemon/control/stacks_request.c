@@ -136,11 +136,12 @@ static bool is_allowed(struct cw_stacks *s, struct request *q)
 	}
 	if (has_one)
 		(void)snprintf(q->error, sizeof(q->error),
-			       "stacks are being taken for you: wait for that answer");
+			       "an earlier request of yours for stacks is still running: wait for "
+			       "its answer");
 	else if (running >= CW_STACKS_MAX_RUNNING)
 		(void)snprintf(q->error, sizeof(q->error),
-			       "stacks are being taken for %u other%s: try again", running,
-			       running == 1 ? "" : "s");
+			       "requests for stacks are running for %u other%s: try again later",
+			       running, running == 1 ? "" : "s");
 	else if ((ns = wait_ns(s, q->uid)) > 0)
 		(void)snprintf(q->error, sizeof(q->error),
 			       "stacks were taken just now: try again in %" PRId64 " s",
@@ -279,7 +280,8 @@ static bool find_job(struct search *f, struct request *q)
 	q->code = f->n_found ? CODE_ERROR : CODE_NO_DATA;
 	if (f->n_found)
 		(void)snprintf(q->error, sizeof(q->error),
-			       "which job: %.80s, %.80s or another? `collwatch status` lists them",
+			       "several jobs match: %.80s, %.80s and possibly others. `collwatch "
+			       "status` lists them",
 			       f->labels[0], f->labels[1]);
 	else if (f->has_rank)
 		(void)snprintf(q->error, sizeof(q->error),
@@ -411,7 +413,7 @@ static void make_answer(const struct request *q, struct cw_control_answer *a)
 	if (!a->json || strlen(a->json) > MAX_JSON) {
 		a->code = CODE_ERROR;
 		(void)snprintf(a->error, sizeof(a->error), "%s",
-			       a->json ? "the answer does not fit a message: ask for one rank"
+			       a->json ? "the answer is too large for a message: ask for one rank"
 				       : "the daemon is out of memory");
 		free(a->json);
 		a->json = NULL;

@@ -224,13 +224,13 @@ static bool describe_untracked(const struct collector *c, const struct cw_electi
 	    (is_led_here &&
 	     cw_untracked_of_job(cw_leader_untracked(s->leader), job->uid, job->label)))
 		(void)snprintf(buf, len,
-			       "not watched: %s leads as many jobs as it has places for, and "
-			       "users share them",
+			       "not watched: %s leads the maximum number of jobs, and users share "
+			       "this limit",
 			       job->leader);
 	else if (!job->ranks_here && here)
 		(void)snprintf(buf, len,
-			       "not watched here: this node watches as many rank processes as it "
-			       "has places for, and users share them");
+			       "not watched here: this node watches the maximum number of rank "
+			       "processes, and users share this limit");
 	else
 		return false;
 	return true;
@@ -343,13 +343,13 @@ static bool describe_reload(const struct cw_status_source *s, const struct cw_ca
 			buf, len,
 			"the reload of %s ago changed nothing, because a key needs a restart "
 			"(%s): the old configuration is in use",
-			ago, caller->sees_all ? reload->why : "root sees the key");
+			ago, caller->sees_all ? reload->why : "only root sees the key");
 	else
 		(void)snprintf(
 			buf, len,
 			"the reload of %s ago failed (%s): the old configuration is in use. "
-			"Mend the file, check it with `collwatchd --check-config`, and reload",
-			ago, caller->sees_all ? reload->why : "root sees the reason");
+			"Correct the file, check it with `collwatchd --check-config`, and reload",
+			ago, caller->sees_all ? reload->why : "only root sees the reason");
 	return true;
 }
 
@@ -376,21 +376,21 @@ static void add_node_notes(const struct cw_status_source *s, struct notes *notes
 	char text[512];
 
 	if (s->node.unreadable_total) {
-		(void)snprintf(text, sizeof(text),
-			       "agents of %llu rank process%s are of a version this daemon cannot "
-			       "read: those ranks are not watched; update collwatch on this node",
-			       (unsigned long long)s->node.unreadable_total,
-			       s->node.unreadable_total == 1 ? "" : "es");
+		(void)snprintf(
+			text, sizeof(text),
+			"agents of %llu rank process%s have a version that this daemon cannot "
+			"read: those ranks are not watched; update collwatch on this node",
+			(unsigned long long)s->node.unreadable_total,
+			s->node.unreadable_total == 1 ? "" : "es");
 		add_note(notes, CW_NOTE_AGENT_VERSION, text);
 	}
 	if (s->node.no_record_total) {
-		(void)snprintf(
-			text, sizeof(text),
-			"agents of %llu rank process%s could make no flight record (%s): those "
-			"ranks are not watched; raise the limit or loosen the sandbox",
-			(unsigned long long)s->node.no_record_total,
-			s->node.no_record_total == 1 ? "" : "es",
-			strerror(s->node.no_record_error));
+		(void)snprintf(text, sizeof(text),
+			       "agents of %llu rank process%s could not make a flight record (%s): "
+			       "those ranks are not watched; raise the limit or loosen the sandbox",
+			       (unsigned long long)s->node.no_record_total,
+			       s->node.no_record_total == 1 ? "" : "es",
+			       strerror(s->node.no_record_error));
 		add_note(notes, CW_NOTE_NO_RECORD, text);
 	}
 }

@@ -80,15 +80,15 @@ json_t *cw_status_led_doc(const struct cw_status_source *s, const struct cw_call
  * Texts for a daemon without peers. The log at the start, the status and the coverage of each
  * verdict have them.
  */
-#define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are seen"
-#define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are seen"
+#define CW_STATUS_ALONE "no peers are configured: only the ranks of this node are visible"
+#define CW_STATUS_FOUND_NOBODY "no peer has been found yet: only the ranks of this node are visible"
 /*
  * Begins the text for a daemon without BPF, in the log at the start and in the status. The reason
  * follows.
  */
-#define CW_STATUS_NO_KERNEL "who or what ends a rank is not seen by BPF: "
+#define CW_STATUS_NO_KERNEL "no BPF facts about the ends of ranks: "
 /* Text of the status while connections have to wait, and for one minute afterwards. */
 #define CW_STATUS_ACCEPT                                                                           \
 	"descriptors or memory ran out within the last minute: new connections had to wait; see "  \
 	"LimitNOFILE= of the unit and collwatch_open_fds"
-#define CW_STATUS_SHADOW "mode = shadow: nobody is alerted"
+#define CW_STATUS_SHADOW "mode = shadow: no alerts are sent"

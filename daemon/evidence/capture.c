@@ -198,8 +198,8 @@ static json_t *take_part(struct cw_capture_job *job, json_t **part, uint32_t wha
 	if (!(job->target.what & what))
 		return json_null();
 	if (job->is_displaced)
-		return cw_evidence_part("failed",
-					"too much was asked for of this user's processes");
+		return cw_evidence_part(
+			"failed", "too many captures of this user's processes were requested");
 	return cw_evidence_part("failed",
 				job->is_running ? "no time left" : "no time left in the queue");
 }
@@ -317,7 +317,7 @@ static const char *why_no_child(int r)
 	if (r == -EUSERS)
 		return "earlier captures of this user's processes hang in the kernel";
 	return r == -EBUSY ? "too many earlier captures hang in the kernel"
-			   : "no process could be started";
+			   : "cannot start a process";
 }
 
 /* ---- /proc ---- */
@@ -355,7 +355,7 @@ static void on_proc_done(enum cw_child_end end, const char *output, size_t len, 
 		job->proc = cw_json_parse(output, len, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(job->proc)) {
 		json_decref(job->proc);
-		job->proc = cw_evidence_part("failed", "reading /proc did not end well");
+		job->proc = cw_evidence_part("failed", "the process that reads /proc failed");
 	}
 	state = json_string_value(json_object_get(job->proc, "state"));
 	job->is_stopped = state && (*state == 'T' || *state == 't');
@@ -450,8 +450,7 @@ static json_t *why_not_python(struct cw_capture_job *job)
 	if (!p.has_python)
 		return cw_evidence_part("absent", "no armed interpreter in the process");
 	if (job->is_stopped)
-		return cw_evidence_part("refused",
-					"the process is stopped: nobody there can answer");
+		return cw_evidence_part("refused", "the process is stopped and cannot answer");
 	if (p.idle_ns < 0)
 		return cw_evidence_part("refused", "not known whether the interpreter is running");
 	if (p.idle_ns < PYTHON_MIN_IDLE_NS)
@@ -472,7 +471,7 @@ static void ask_agent(struct cw_capture_job *job)
 		if (r == -ENOTCONN)
 			answer = cw_evidence_part("failed", "the agent is not connected");
 		else if (r < 0)
-			answer = cw_evidence_part("failed", "the agent cannot be asked");
+			answer = cw_evidence_part("failed", "the agent cannot be queried");
 	}
 	if (answer) {
 		take_answer(job, answer);
@@ -989,8 +988,7 @@ int cw_capture_new(const struct cw_capture_config *config, struct cw_capture **r
 	c->last = &c->first;
 	c->pump = evtimer_new(config->base, on_pump, c);
 	if (cw_kernel_threads_new(&c->kernel, &err) < 0)
-		log_notice("kernel stacks and times without processor are not seen by BPF: %s",
-			   err.text);
+		log_notice("no BPF facts about kernel stacks and times off the CPU: %s", err.text);
 	r = c->pump ? cw_children_new(config->base, &c->children) : -ENOMEM;
 	if (r < 0) {
 		cw_capture_free(c);

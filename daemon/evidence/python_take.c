@@ -53,7 +53,7 @@ static json_t *open_process(const struct cw_stack_target *target, struct take *r
 
 static json_t *not_confined(void)
 {
-	return cw_evidence_part("failed", "the reader cannot be confined");
+	return cw_evidence_part("failed", "the process that reads memory cannot be confined");
 }
 
 int cw_python_take_child(int out_fd, const struct cw_stack_target *target)
@@ -102,8 +102,8 @@ int cw_python_take_all_child(int out_fd, const struct cw_stack_target *targets, 
 	if (!all)
 		return 1;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		json_t *proc = cw_procfacts(targets[i].pid, targets[i].start_ticks, targets[i].uid,
-					    -1, 1);
+		json_t *proc =
+			cw_procfacts(targets[i].pid, targets[i].start_ticks, targets[i].uid, -1, 1);
 
 		r = write_line(out_fd, json_pack("{s:i, s:o}", "index", (int)i, "proc", proc));
 		all[i].part = open_process(&targets[i], &all[i].take);
@@ -199,7 +199,7 @@ json_t *cw_python_take_clean(const json_t *part)
 
 	if (!json_is_object(part))
 		return cw_evidence_part("failed",
-					"reading the interpreter's memory did not end well");
+					"the process that reads the interpreter's memory failed");
 	return json_pack("{s:s, s:o, s:o}", "status", known_status(part), "reason",
 			 json_is_string(reason) ? cw_evidence_clean(reason, MAX_TEXT_BYTES)
 						: json_string(""),

@@ -219,16 +219,16 @@ json_t *cw_python_text_part(uint32_t status, const char *text)
 	if (status == CW_PYTHON_ABSENT)
 		return cw_evidence_part("absent", "no interpreter in the process");
 	if (status == CW_PYTHON_NOT_ARMED)
-		return cw_evidence_part("absent",
-					*text ? text : "Python stacks are switched off there");
+		return cw_evidence_part(
+			"absent", *text ? text : "Python stacks are switched off in the process");
 	if (status != CW_PYTHON_OK)
 		return cw_evidence_part("failed",
 					*text ? text : "the agent did not answer in time");
 	threads = cw_python_text_parse(text, strlen(text), &is_cut);
 	if (!threads || json_array_size(threads) == 0) {
 		json_decref(threads);
-		return cw_evidence_part("failed", "the answer holds no traceback");
+		return cw_evidence_part("failed", "the answer has no traceback");
 	}
 	return json_pack("{s:s, s:s, s:o}", "status", is_cut ? "partial" : "ok", "reason",
-			 is_cut ? "more than can be sent" : "", "threads", threads);
+			 is_cut ? "too large to send" : "", "threads", threads);
 }

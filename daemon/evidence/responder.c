@@ -192,8 +192,8 @@ static const char *refusal(const struct cw_responder *r, const char *from,
 			   const struct cw_job_id *job, const struct cw_msg_evidence_target *t)
 {
 	if (cw_node_is_of_another(r->config.node, t->pid, t->start_ticks, job))
-		return "not a process of that job";
-	return may_ask(r, from, job) ? NULL : "its node takes another one for the leader";
+		return "the process is not of that job";
+	return may_ask(r, from, job) ? NULL : "its node considers another node the leader";
 }
 
 /* True if one child may read this process together with others. */
@@ -283,8 +283,8 @@ bool cw_responder_message(struct cw_responder *r, const char *from, const struct
 	case CW_MSG_RANK_SEARCH:
 		if (!cw_node_search(r->config.node, &msg->rank_search)) {
 			r->refused++;
-			log_info("job=%s: %s is refused a search for ranks", msg->rank_search.label,
-				 from);
+			log_info("job=%s: refused a search for ranks that %s requested",
+				 msg->rank_search.label, from);
 		}
 		return true;
 	default:

@@ -65,16 +65,16 @@ static int write_end(struct writer *w, const char *status, const char *reason, i
 static const char *describe_result(unsigned result)
 {
 	static const char *const text[] = {
-		[CW_STACK_PENDING] = "taking it was cut short",
-		[CW_STACK_UNINTERRUPTIBLE] = "sleeps uninterruptibly (state D): left alone",
-		[CW_STACK_OURS] = "belongs to collwatch",
+		[CW_STACK_PENDING] = "the capture was cut short",
+		[CW_STACK_UNINTERRUPTIBLE] = "skipped: in uninterruptible sleep (state D)",
+		[CW_STACK_OURS] = "skipped: a thread of collwatch",
 		[CW_STACK_GONE] = "ended",
-		[CW_STACK_TRACED] = "is held by a debugger",
-		[CW_STACK_NOT_ALLOWED] = "no right to trace it",
-		[CW_STACK_NOT_STOPPED] = "did not hold still",
-		[CW_STACK_OTHER_USER] = "is not its user's to see",
+		[CW_STACK_TRACED] = "held by a debugger",
+		[CW_STACK_NOT_ALLOWED] = "no permission to trace it",
+		[CW_STACK_NOT_STOPPED] = "did not stop in time",
+		[CW_STACK_OTHER_USER] = "its user may not see it",
 		[CW_STACK_FAILED] = "could not be copied",
-		[CW_STACK_SPENT] = "left alone: the rank had been held for 100 ms",
+		[CW_STACK_SPENT] = "skipped: the rank had already been held for 100 ms",
 	};
 
 	return result < sizeof(text) / sizeof(text[0]) && text[result] ? text[result] : "unknown";
@@ -178,7 +178,7 @@ static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 		return write_end(w, "absent", "the process is gone", 0);
 	if (s->first_failure == CW_STACK_NOT_ALLOWED)
 		return write_end(w, "refused",
-				 "no right to trace the process (CAP_SYS_PTRACE, Yama or a "
+				 "no permission to trace the process (CAP_SYS_PTRACE, Yama or a "
 				 "security module)",
 				 0);
 	if (s->first_failure == CW_STACK_OTHER_USER)
@@ -187,7 +187,7 @@ static int write_nothing(struct writer *w, const struct cw_stack_target *target,
 		return write_end(w, "refused", "the process is being traced", 0);
 	if (s->first_failure == CW_STACK_UNINTERRUPTIBLE)
 		return write_end(w, "refused",
-				 "all threads sleep uninterruptibly (state D): left alone", 0);
+				 "skipped: all threads are in uninterruptible sleep (state D)", 0);
 	return write_end(w, "failed", describe_result(s->first_failure), s->held_ns);
 }
 
@@ -198,18 +198,18 @@ static int write_summary(struct writer *w, const struct cw_stack_copy *copy,
 
 	if (s->remote)
 		(void)snprintf(reason, sizeof(reason),
-			       "%u program file%s not read: FUSE, 9p, NFS, or an unknown file "
-			       "system, which can hold its readers for ever",
+			       "%u program file%s not read: FUSE, 9p, NFS or an unknown file "
+			       "system, where a reader may hang",
 			       s->remote, s->remote == 1 ? " was" : "s were");
 	else if (s->not_collected)
 		(void)snprintf(reason, sizeof(reason),
 			       "%u of %u threads have no stack, the first: %s", s->not_collected,
 			       s->taken + s->not_collected, describe_result(s->first_failure));
 	else if (copy->n_total > copy->n_threads)
-		(void)snprintf(reason, sizeof(reason), "%u of %u threads looked at",
-			       copy->n_threads, copy->n_total);
+		(void)snprintf(reason, sizeof(reason), "%u of %u threads examined", copy->n_threads,
+			       copy->n_total);
 	else if (w->is_cut)
-		(void)snprintf(reason, sizeof(reason), "more than can be sent");
+		(void)snprintf(reason, sizeof(reason), "too large to send");
 	return write_end(w, *reason ? "partial" : "ok", reason, s->held_ns);
 }
 

@@ -51,8 +51,8 @@ int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
  * Capabilities in a user namespace of the same user do no harm.
  */
 #define CW_PROCFS_NOT_VISIBLE                                                                      \
-	"the program is not its user's to see: another user or group, capabilities, a file that "  \
-	"may be run but not read, or withdrawn (PR_SET_DUMPABLE)"
+	"the process is not readable for its user: another user or group, capabilities, a "        \
+	"program file without read permission, or PR_SET_DUMPABLE"
 
 struct cw_procfs_view {
 	/* Descriptor of /proc/PID; it belongs to this process even if the pid is reused. */

@@ -839,7 +839,7 @@ static int start_agents(struct cw_node *node, struct cw_err *err)
 	static const struct cw_untracked_config untracked = {
 		.one = "rank process",
 		.many = "rank processes",
-		.why = "this node watches as many as it has places and memory for",
+		.why = "this node watches as many as its limit and its memory allow",
 		.keep_ns = UNTRACKED_KEEP_NS,
 		.log = log_untracked,
 	};

@@ -215,7 +215,7 @@ static void on_scanned(enum cw_child_end end, const char *output, size_t len, vo
 		if (!search->ranks[i]->is_current)
 			drop_rank(search, i);
 	if (end != CW_CHILD_EXITED)
-		log_info("job=%s: the search for ranks that never called NCCL did not end well",
+		log_info("job=%s: the search for ranks that never called NCCL failed",
 			 search->query.label);
 }
 

@@ -40,7 +40,7 @@ static int restore_one(const struct cw_fdstore_restore_config *config,
 	r = enter_table(config, p);
 	if (r < 0) {
 		(void)cw_process_free(p); /* always NULL */
-		return cw_err_set(err, -r, "no place for it");
+		return cw_err_set(err, -r, "the limit of rank processes is reached");
 	}
 	if (entry->is_dead) {
 		p->ending_ns = entry->ended_ns;
@@ -67,13 +67,14 @@ unsigned cw_fdstore_restore(const struct cw_fdstore_restore_config *config,
 			restored++;
 			continue;
 		}
-		log_debug("rank process pid=%d uid=%u was kept over the restart in vain: %s",
+		log_debug("rank process pid=%d uid=%u was kept over the restart but cannot be "
+			  "restored: %s",
 			  (int)list[i].pid, (unsigned)list[i].uid, err.text);
 		cw_fdstore_give_up(&list[i], config->clock);
 	}
 	cw_fdstore_free(list, n);
 	if (n)
-		log_notice("%u of %zu rank processes kept over the restart are known again",
-			   restored, n);
+		log_notice("%u of %zu rank processes kept over the restart are restored", restored,
+			   n);
 	return restored;
 }

@@ -180,7 +180,7 @@ static int identify_restored(struct cw_process *p, struct cw_fdstore_entry *entr
 		return 0;
 	}
 	if (entry->pidfd < 0)
-		return cw_err_set(err, EBADMSG, "nothing came that tells how it ends");
+		return cw_err_set(err, EBADMSG, "the service manager kept no pidfd for it");
 	r = identify(p, &cred, err); /* identify() checks the pidfd last */
 	if (r == 0) {
 		entry->pidfd = -1;
@@ -202,7 +202,7 @@ int cw_process_restore(struct cw_fdstore_entry *entry, struct cw_process **ret, 
 	if (!p)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (entry->record_fd < 0)
-		return cw_err_set(err, EBADMSG, "no record came");
+		return cw_err_set(err, EBADMSG, "the service manager kept no record for it");
 	r = adopt_record(p, steal_fd(&entry->record_fd), err);
 	if (r == 0)
 		r = identify_restored(p, entry, err);

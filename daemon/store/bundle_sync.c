@@ -125,8 +125,8 @@ static void finish(struct sync_item *item, bool is_on_disk)
 
 	if (!is_on_disk) {
 		s->missed++;
-		log_warn("inc=%s: its bundle is not on disk for good, and the alert does not wait "
-			 "for that",
+		log_warn("inc=%s: its bundle is not synced to disk yet, and the alert does not "
+			 "wait for that",
 			 item->ids[0]);
 	}
 	take_out(item);

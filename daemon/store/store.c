@@ -310,8 +310,7 @@ static void look_at_dirs(struct cw_store *store)
 			"only, and alerts may go out again after a restart",
 			store->state_dir, strerror(error));
 	if (!error && store->error)
-		log_notice("state directory %s: it can be written now and is used",
-			   store->state_dir);
+		log_notice("state directory %s: writable again, using it", store->state_dir);
 	store->error = error;
 }
 
@@ -382,7 +381,8 @@ static void limit_held(struct cw_store *store, const struct cw_store_entry *newe
 		if (!e)
 			return;
 		store->lost++;
-		log_err("store: bundle %s of job=%s is lost: disk refuses, memory is full (%llu)",
+		log_err("store: bundle %s of job=%s is lost: it cannot be written to disk, and "
+			"memory is full (%llu)",
 			e->id, e->job ? e->job : "", (unsigned long long)store->lost);
 		forget(store, e);
 	}
@@ -616,7 +616,7 @@ unsigned cw_store_retry(struct cw_store *store)
 		if (write_bundle(store, e, &e->bundle) < 0)
 			break;
 		cw_bundle_fini(&e->bundle);
-		log_notice("store: bundle %s written after all", e->id);
+		log_notice("store: bundle %s is on disk now", e->id);
 		apply_retention(store, e);
 	}
 	return count_held(store);

@@ -28,7 +28,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_CAPBSET_DROP, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 24, 21, 38, 39
 KILLER_UID = 4321
 OOM_BYTES = 128 << 20
-NO_BPF = "who or what ends a rank is not seen by BPF: "
+NO_BPF = "no BPF facts about the ends of ranks: "
 
 
 # The parent of a rank, as launchers do it: the kernel ends the rank with it.
@@ -233,7 +233,7 @@ def test_nan_fed_before_is_in_the_report(daemon, job):
     expect(nonfinite["rank"] == 1 and nonfinite["host"] == "node-a" and nonfinite["text"].startswith(text), str(doc))
     expect(nonfinite["noticed"] <= doc["times"]["confirmed"], str(doc))
     said = " ".join(daemon.said("report", doc["id"]).split())
-    expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the trouble was confirmed", said), said)
+    expect(re.search(text + r"\d+ on \S+, \d[\w. ]* before the incident was confirmed", said), said)
 
 
 def numbers_of(what):

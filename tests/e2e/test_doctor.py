@@ -509,7 +509,7 @@ def test_other_versions_are_named(world):
     ours = world.status()["version"]
     found = only(doctor_told(world, "0.0.1", []), "version-differs")
     expect("0.0.1" in found["version-differs"][0] and found["version-differs"][1], found)
-    note = ("agents of 2 rank processes are of a version this daemon cannot read: those ranks "
+    note = ("agents of 2 rank processes have a version that this daemon cannot read: those ranks "
             "are not watched; update collwatch on this node")
     only(doctor_told(world, ours, [("agent_version", note)]), "agent-version")
     only(doctor_told(world, ours, [("peers_from", "1 of 3 addresses not met")]), "peers-not-found")

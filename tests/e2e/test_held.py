@@ -243,6 +243,6 @@ def test_daemon_killed_meanwhile_goes_on_with_its_incident(hold):
         with held(world, hold):
             world.kill()
         world.start()
-        expect("2 of 2 rank processes kept over the restart are known" in world.log(), world.log())
+        expect("2 of 2 rank processes kept over the restart are restored" in world.log(), world.log())
         told.check_kept()
         told.check_closed(hold)

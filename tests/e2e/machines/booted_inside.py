@@ -347,7 +347,7 @@ def has_a_user_of_its_own_and_no_capability_while_it_serves():
         expect(int(fields[name], 16) == 0, f"{name} {fields[name]} of the loop")
     expect(int(fields["CapBnd"], 16) == mask, f"CapBnd {fields['CapBnd']}, not {mask:016x}")
     expect(fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2", "not fenced in")
-    expect("not seen by BPF" not in journal(), journal())
+    expect("no BPF facts" not in journal(), journal())
 
 
 @test

@@ -245,7 +245,8 @@ static json_t *look_once(int (*main)(int out_fd, const void *arg), const struct 
  */
 static bool was_too_busy(const json_t *native)
 {
-	static const char *const reasons[] = { "cut short", "had been held", "did not hold still" };
+	static const char *const reasons[] = { "cut short", "already been held",
+					       "did not stop in time" };
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strstr(text_of(native, "reason"), reasons[i]))

@@ -116,7 +116,7 @@ Test(alert_words, of_wrong_data_that_holds_nobody_up_do_not_say_hang)
 	message = cw_alert_slack(doc);
 	all = json_dumps(message, 0);
 	cr_expect_not_null(strstr(all, "Mismatch: "), "%s", all);
-	cr_expect_not_null(strstr(all, "*Waiting*\\nnobody"), "%s", all);
+	cr_expect_not_null(strstr(all, "*Waiting*\\nno rank"), "%s", all);
 	cr_expect_null(strstr(all, "Hang"), "%s", all);
 	free(all);
 	json_decref(message);

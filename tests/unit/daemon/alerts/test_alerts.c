@@ -349,7 +349,7 @@ Test(alerts, notices_go_to_a_webhook_of_their_own)
 	note("c2");
 	wait_for_requests(2);
 	cr_expect_str_eq(last_path, "/hook/hush");
-	cr_expect_not_null(strstr(last_body, "Notice, nobody is called: "), "%s", last_body);
+	cr_expect_not_null(strstr(last_body, "Notice, not an alert: "), "%s", last_body);
 	put_bundle("a1");
 	for (int i = 0; i < 3; i++) /* one of the spool at a time */
 		cw_alerts_resend(alerts);

@@ -195,7 +195,7 @@ Test(responder, evidence_about_a_process_of_another_job_is_refused)
 								 .uid = other.uid,
 								 .label = other.label };
 	cr_assert(ask(&msg));
-	cr_assert(strstr(json, "not a process of that job"), "%s", json);
+	cr_assert(strstr(json, "the process is not of that job"), "%s", json);
 	cr_assert_eq(cw_responder_refused(responder), 1);
 }
 

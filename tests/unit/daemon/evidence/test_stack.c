@@ -207,7 +207,7 @@ Test(stack, is_refused_without_the_right_to_trace)
 	cr_assert_gt(n, 0);
 	native = cw_stack_output_read(buf, (size_t)n, true);
 	cr_assert_str_eq(text_of(native, "status"), "refused", "%.*s", (int)n, buf);
-	cr_assert_not_null(strstr(text_of(native, "reason"), "right"));
+	cr_assert_not_null(strstr(text_of(native, "reason"), "permission"));
 	json_decref(native);
 	finish_reader();
 }
