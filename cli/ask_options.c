@@ -30,7 +30,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options =
 		(const struct argp_option[]){
-			{ "json", OPT_JSON, NULL, 0, "Print the document as it is", 0 },
+			{ "json", OPT_JSON, NULL, 0, "Print JSON", 0 },
 			{ "control", OPT_CONTROL, "SOCKET", 0,
 			  "Control socket of the daemon (default: " CW_CONTROL_SOCKET ")", 0 },
 			{ 0 },

@@ -44,7 +44,7 @@ static int complain(const char *dir, const char *name)
 	int e = errno;
 
 	fprintf(stderr, "collwatch: %s/%s: %s%s\n", dir, name, strerror(e),
-		e == EEXIST ? "; nothing is overwritten: take a new directory" : "");
+		e == EEXIST ? "; no file is overwritten: give a new directory" : "");
 	return -1;
 }
 
@@ -234,7 +234,7 @@ struct cw_cluster_ca *cw_cluster_ca_load(const char *dir)
 		ca->cert = PEM_read_X509(cert, NULL, NULL, NULL);
 		ca->key = PEM_read_PrivateKey(key, NULL, NULL, NULL);
 		if (!ca->cert || !ca->key || X509_check_private_key(ca->cert, ca->key) != 1) {
-			fprintf(stderr, "collwatch: %s: no authority that init-cluster made\n",
+			fprintf(stderr, "collwatch: %s: not an authority made by init-cluster\n",
 				dir);
 			ca = cw_cluster_ca_free(ca);
 		}

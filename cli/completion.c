@@ -110,21 +110,20 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (args->shell)
-			argp_error(state, "one shell at a time");
+			argp_error(state, "give one shell only");
 		for (size_t i = 0; i < N_SHELLS; i++) {
 			if (strcmp(arg, shells[i].name) == 0)
 				args->shell = &shells[i];
 			cw_nearest_offer(&nearest, shells[i].name);
 		}
 		if (!args->shell && nearest.word)
-			argp_error(state, "\"%s\" is no shell known here; did you mean \"%s\"?",
-				   arg, nearest.word);
+			argp_error(state, "unknown shell \"%s\"; did you mean \"%s\"?", arg,
+				   nearest.word);
 		if (!args->shell)
-			argp_error(state, "\"%s\" is no shell known here: bash, zsh and fish are",
-				   arg);
+			argp_error(state, "unknown shell \"%s\": give bash, zsh or fish", arg);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "for which shell? bash, zsh or fish");
+		argp_error(state, "no shell given: give bash, zsh or fish");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -134,10 +133,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 static const struct argp script_argp = {
 	.parser = parse_opt,
 	.args_doc = "SHELL",
-	.doc = "Print what makes a shell complete verbs, options, files, jobs and incidents.\v"
-	       "Packages install it. Else, in ~/.bashrc: eval \"$(collwatch completion bash)\"; in "
-	       "~/.zshrc, after compinit: source <(collwatch completion zsh); and once for fish: "
-	       "collwatch completion fish > ~/.config/fish/completions/collwatch.fish",
+	.doc = "Print a script that makes a shell complete verbs, options, files, jobs and "
+	       "incidents.\vPackages install the script. Without a package, in ~/.bashrc: eval "
+	       "\"$(collwatch completion bash)\"; in ~/.zshrc, after compinit: source <(collwatch "
+	       "completion zsh); and for fish, once: collwatch completion fish > "
+	       "~/.config/fish/completions/collwatch.fish",
 };
 
 int cw_completion_script(const struct cw_command *command, int argc, char **argv)
@@ -343,8 +343,8 @@ static void offer_verbs(const struct typing *t, const struct cw_command *command
 	for (unsigned i = 0; (own = cw_dispatch_own_verb(i, &summary)); i++)
 		offer(t, own, summary);
 	if (*t->current == '-') {
-		offer(t, "--help", "say what there is to type");
-		offer(t, "--version", "say which version this is");
+		offer(t, "--help", "show the usage");
+		offer(t, "--version", "show the version");
 	}
 }
 

@@ -109,7 +109,8 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 	json_error_t where;
 
 	if (msg->type != CW_MSG_CONTROL_REPLY)
-		return cw_err_set(err, EBADMSG, "the daemon answered with something else");
+		return cw_err_set(err, EBADMSG,
+				  "the daemon's answer has another type than the request needs");
 	if (msg->control_reply.code == CW_EXIT_ERROR)
 		return cw_err_set(err, EREMOTEIO, "%s", msg->control_reply.error);
 	if (!*msg->control_reply.json && *msg->control_reply.error) {
@@ -121,7 +122,7 @@ static int read_reply(const struct cw_message *msg, json_t **ret_json, uint32_t 
 	if (!*ret_json && errno == ENOMEM)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (!*ret_json)
-		return cw_err_set(err, EBADMSG, "the daemon's answer is no JSON: %s", where.text);
+		return cw_err_set(err, EBADMSG, "the daemon's answer is not JSON: %s", where.text);
 	*ret_code = msg->control_reply.code;
 	return 0;
 }
@@ -137,7 +138,7 @@ static int no_daemon(const char *path, int error, struct cw_err *err)
 			? cw_text_command("collwatch doctor --control", path)
 			: NULL;
 
-	return cw_err_set(err, error, "no daemon answers on %s: %s; `%s` finds out why", path,
+	return cw_err_set(err, error, "no daemon answers on %s: %s; run `%s` to find out why", path,
 			  strerror(error), command ? command : "collwatch doctor");
 }
 

@@ -18,8 +18,8 @@ enum own_verb { OWN_COMPLETION, OWN_HELP, OWN_VERSION, OWN__NONE };
 static const struct {
 	const char *name, *summary;
 } own_verbs[] = {
-	[OWN_COMPLETION] = { "completion", "make bash, zsh or fish complete what is typed" },
-	[OWN_HELP] = { "help", "show this text, or the options of a verb" },
+	[OWN_COMPLETION] = { "completion", "print a completion script for bash, zsh or fish" },
+	[OWN_HELP] = { "help", "show this help, or the options of a verb" },
 	[OWN_VERSION] = { "version", "show the version" },
 };
 #define N_OWN_VERBS (sizeof(own_verbs) / sizeof(own_verbs[0]))

@@ -34,7 +34,7 @@ static int wrong(const struct maker *m, const char *at, const char *what)
 static int add(struct maker *m, const char *entry)
 {
 	if (!m->name[0])
-		return wrong(m, entry, "a name is missing; as in gpu[001-500],login1");
+		return wrong(m, entry, "a name is missing; example: gpu[001-500],login1");
 	if (m->n == m->max)
 		return cw_err_set(m->err, E2BIG, "host list: more than %u names", m->max);
 	m->names[m->n++] = cw_or_exit(strdup(m->name));
@@ -59,7 +59,7 @@ static int take_number(struct maker *m, const char **p, uint64_t *ret, unsigned 
 
 	*ret_width = (unsigned)strspn(digits, "0123456789");
 	if (!*ret_width)
-		return wrong(m, digits, "a number is missing; as in [1-4,7]");
+		return wrong(m, digits, "a number is missing; example: [1-4,7]");
 	if (*ret_width > MAX_DIGITS)
 		return wrong(m, digits, "the number is too long");
 	*ret = 0;
@@ -127,8 +127,9 @@ static int make(struct maker *m, const char *entry, const char *rest, const char
 		r = make_range(m, entry, &p, close + 1, end);
 	}
 	m->name[before] = '\0';
-	return r == 0 && p != close ? wrong(m, p, "numbers, \"-\" and \",\" only, as in [1-4,7]")
-				    : r;
+	return r == 0 && p != close
+		       ? wrong(m, p, "only numbers, \"-\" and \",\" are allowed; example: [1-4,7]")
+		       : r;
 }
 
 /* Returns the end of an entry, which is a comma outside brackets or the end of the text. */

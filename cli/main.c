@@ -12,33 +12,34 @@ const char *argp_program_version = "collwatch " CW_VERSION ", commit " CW_COMMIT
 
 static const struct cw_verb verbs[] = {
 	{ "run", cw_verb_run, "run a program with the agent loaded", &cw_argp_run, NULL, NULL },
-	{ "status", cw_verb_status, "jobs this node's daemon watches, and how they are",
-	  &cw_argp_status, NULL, NULL },
-	{ "top", cw_verb_top, "what this node's ranks call right now, and who comes late",
+	{ "status", cw_verb_status,
+	  "show the jobs that this node's daemon watches, and their state", &cw_argp_status, NULL,
+	  NULL },
+	{ "top", cw_verb_top, "show the current calls of this node's ranks, and late ranks",
 	  &cw_argp_top, NULL, NULL },
 	{ "report", cw_verb_report, "list incidents, or show one", &cw_argp_report, cw_report_value,
 	  NULL },
-	{ "stacks", cw_verb_stacks, "where a job's ranks are right now", &cw_argp_stacks, NULL,
+	{ "stacks", cw_verb_stacks, "show where a job's ranks are now", &cw_argp_stacks, NULL,
 	  NULL },
 	{ "doctor", cw_verb_doctor, "find out why collwatch sees less than it could",
 	  &cw_argp_doctor, NULL, NULL },
-	{ "mute", cw_verb_mute, "alert nobody about a job, for a while", &cw_argp_mute, NULL,
+	{ "mute", cw_verb_mute, "send no alerts about a job, for a while", &cw_argp_mute, NULL,
 	  NULL },
-	{ "analyze", cw_verb_analyze, "decide from recordings who hangs a job", &cw_argp_analyze,
-	  NULL, NULL },
-	{ "numerics", cw_verb_numerics, "say what tensor summaries show: NaN, overflow, divergence",
+	{ "analyze", cw_verb_analyze, "find the rank that hangs a job from recordings",
+	  &cw_argp_analyze, NULL, NULL },
+	{ "numerics", cw_verb_numerics, "find NaN, overflow and divergence in tensor summaries",
 	  &cw_argp_numerics, NULL, NULL },
-	{ "baseline", cw_verb_baseline, "keep a run's numbers, and check another run against them",
+	{ "baseline", cw_verb_baseline, "record a run's tensors, and compare another run with them",
 	  &cw_argp_baseline, NULL, NULL },
-	{ "record", cw_verb_record, "show what one rank's flight record holds", &cw_argp_record,
+	{ "record", cw_verb_record, "show the contents of a rank's flight record", &cw_argp_record,
 	  NULL, NULL },
-	{ "init-cluster", cw_verb_init_cluster, "make a key and configurations for several nodes",
+	{ "init-cluster", cw_verb_init_cluster, "create a key and configurations for several nodes",
 	  &cw_argp_init_cluster, NULL, NULL },
 #ifdef CW_HAS_LAB
-	{ "demo", cw_verb_lab, "watch a hang being diagnosed, on this machine, without a GPU", NULL,
+	{ "demo", cw_verb_lab, "diagnose a simulated hang on this machine, without a GPU", NULL,
 	  NULL, cw_verb_lab_complete },
-	{ "suite", cw_verb_lab, "run labelled scenarios, say how often the verdict is right", NULL,
-	  NULL, cw_verb_lab_complete },
+	{ "suite", cw_verb_lab, "run labelled scenarios, and count the right verdicts", NULL, NULL,
+	  cw_verb_lab_complete },
 #endif
 };
 
@@ -50,9 +51,9 @@ static const struct cw_verb verbs[] = {
 static const struct cw_supported supported[] = {
 	{ "NCCL", "2.14 to 2.32; AMD's RCCL is not supported" },
 	{ "CUDA", "11.7 and newer" },
-	{ "Python", "CPython 3.11 to 3.14; older ones without the lines of earlier calls" },
+	{ "Python", "CPython 3.11 to 3.14; older versions without the lines of earlier calls" },
 	{ "glibc", "2.28 and newer; musl is not supported" },
-	{ "kernel", "Linux 5.3 and newer; who ended a process: 5.8 with BTF" },
+	{ "kernel", "Linux 5.3 and newer; the causes of deaths need 5.8 with BTF" },
 };
 
 /* Prints the environment variables for the manual page. The option for it is hidden. */

@@ -14,9 +14,9 @@
 
 /* Options that argp itself adds. */
 static const struct argp_option own[] = {
-	{ "help", '?', NULL, 0, "Say what it does (also -h)", 0 },
-	{ "usage", 0, NULL, 0, "Say what there is to type", 0 },
-	{ "version", 'V', NULL, 0, "Say which version this is", 0 },
+	{ "help", '?', NULL, 0, "Show this help (also -h)", 0 },
+	{ "usage", 0, NULL, 0, "Show the usage", 0 },
+	{ "version", 'V', NULL, 0, "Show the version", 0 },
 	{ 0 },
 };
 

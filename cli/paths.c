@@ -57,11 +57,11 @@ int cw_paths_find(enum cw_part part, char path[PATH_MAX], struct cw_err *err)
 	}
 	if (!p->installed)
 		return cw_err_set(err, ENOENT,
-				  "%s is part of the source tree only: %s/%s is not there", p->what,
+				  "%s is part of the source tree only: there is no %s/%s", p->what,
 				  dir, p->from_exe[0]);
 	if (realpath(p->installed, path))
 		return 0;
-	return cw_err_set(err, ENOENT, "%s is missing: neither %s/%s nor %s is there", p->what, dir,
+	return cw_err_set(err, ENOENT, "%s is missing: there is neither %s/%s nor %s", p->what, dir,
 			  p->from_exe[0], p->installed);
 }
 

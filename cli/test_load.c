@@ -107,7 +107,7 @@ static int judge(struct trial *t, int64_t until_ns, const char *preload, const c
 	if (try_loader(t, until_ns, preload, argv) < 0)
 		return 0;
 	if (t->is_late)
-		return decline(why, "its loader did not answer within 10 s", NULL);
+		return decline(why, "its loader did not finish within 10 s", NULL);
 	is_well = ended_well(t);
 	words = complaint(t->output, agent);
 	if (words)

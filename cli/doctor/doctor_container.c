@@ -94,9 +94,9 @@ static void check_socket(struct doctor *d, int32_t pid)
 		return; /* the socket is missing outside the container, too */
 	if (!is_there(pid, path, S_IFSOCK, &is_known) && is_known)
 		doctor_find(d, "socket-not-visible", NULL,
-			    "process %d has a file system of its own, in which the agent's socket "
-			    "%s is not: mount the directory of the socket there (docker run -v "
-			    "/run/collwatch:/run/collwatch, or a hostPath volume)",
+			    "process %d has its own file system, which does not contain the "
+			    "agent's socket %s: mount the directory of the socket there (docker "
+			    "run -v /run/collwatch:/run/collwatch, or a hostPath volume)",
 			    pid, path);
 }
 
@@ -114,8 +114,8 @@ static void check_agent(struct doctor *d, int32_t pid)
 		if (*path == '/' && strstr(path, "libcollwatch.so") &&
 		    !is_there(pid, path, S_IFREG, &is_known) && is_known)
 			doctor_find(d, "agent-not-visible", NULL,
-				    "process %d is to preload %s, which is not in its file "
-				    "system: mount it there under the same path",
+				    "process %d is set to preload %s, which is not in its file "
+				    "system: mount it there at the same path",
 				    pid, path);
 }
 

@@ -73,8 +73,8 @@ bool doctor_check_workstation(struct doctor *d)
 		return false;
 	doctor_checked(d, "daemon");
 	doctor_find(d, "no-daemon", "collwatch run --standalone -- PROGRAM",
-		    "this machine has no collwatchd. On a workstation, a program gets a daemon of "
-		    "its own; on the nodes of a cluster, install and start collwatchd");
+		    "this machine has no collwatchd. On a workstation, run the program with its "
+		    "own daemon; on the nodes of a cluster, install and start collwatchd");
 	return true;
 }
 
@@ -207,23 +207,21 @@ static void check_version(struct doctor *d, const json_t *status)
 
 	doctor_checked(d, "versions");
 	if (strcmp(version, CW_VERSION) != 0)
-		doctor_find(
-			d, "version-differs", fix,
-			"the daemon is of version %s, this command of %s: restart it after an upgrade",
-			version, CW_VERSION);
+		doctor_find(d, "version-differs", fix,
+			    "the daemon has version %s and this command has %s: restart the daemon "
+			    "after an upgrade",
+			    version, CW_VERSION);
 	else if (is_commit(commit) && is_commit(CW_COMMIT) && strcmp(commit, CW_COMMIT) != 0)
-		doctor_find(
-			d, "version-differs", fix,
-			"the daemon is of commit %s, this command of %s, both of version %s: restart "
-			"it after an upgrade",
-			commit, CW_COMMIT, CW_VERSION);
+		doctor_find(d, "version-differs", fix,
+			    "the daemon is from commit %s and this command from %s, both of "
+			    "version %s: restart the daemon after an upgrade",
+			    commit, CW_COMMIT, CW_VERSION);
 	if (is_commit(CW_COMMIT) && read_agent_commit(agent, sizeof(agent)) && is_commit(agent) &&
 	    strcmp(agent, CW_COMMIT) != 0)
-		doctor_find(
-			d, "version-differs", NULL,
-			"the agent that \"collwatch run\" loads is of commit %s, this command of %s: "
-			"install both from one build",
-			agent, CW_COMMIT);
+		doctor_find(d, "version-differs", NULL,
+			    "the agent that \"collwatch run\" loads is from commit %s and this "
+			    "command from %s: install both from one build",
+			    agent, CW_COMMIT);
 }
 
 /* Translates the daemon's state of a peer for users. */
@@ -231,8 +229,8 @@ static const char *peer_words(const char *state)
 {
 	static const char *const words[][2] = {
 		{ "never_seen", "has not been seen yet" },
-		{ "said_goodbye", "has said goodbye" },
-		{ "lost", "has been lost" },
+		{ "said_goodbye", "has disconnected" },
+		{ "lost", "has lost its connection" },
 		{ "silent", "does not answer" },
 	};
 
@@ -265,18 +263,18 @@ static void check_peers(struct doctor *d, const json_t *status)
 			continue;
 		if (refusal && cw_peer_refusal_from_name(refusal) == CW_PEER_KEY_DIFFERS)
 			doctor_find(d, "peer-key-differs", NULL,
-				    "%s has another key: copy the key file of one node to all "
+				    "%s has a different key: copy the key file of one node to all "
 				    "others, then restart their daemons",
 				    node);
 		else if (refusal)
 			doctor_find(d, "peer-unreachable", NULL,
-				    "%s is refused (%s): is its daemon up, and does a firewall let "
-				    "the peer port through?",
+				    "%s is refused (%s): check that its daemon runs and that no "
+				    "firewall blocks the peer port",
 				    node, refusal_words(refusal));
 		else
 			doctor_find(d, "peer-unreachable", NULL,
-				    "%s %s: is its daemon up, and does a firewall let the peer "
-				    "port through?",
+				    "%s %s: check that its daemon runs and that no firewall blocks "
+				    "the peer port",
 				    node, peer_words(state));
 	}
 }
@@ -297,7 +295,7 @@ static void check_note(struct doctor *d, int note, const char *text)
 		break;
 	case CW_NOTE_AGENT_VERSION:
 		doctor_find(d, "agent-version", NULL,
-			    "%s. Ranks that run keep their agent: they are watched from their next "
+			    "%s. Running ranks keep their agent: they are watched after their next "
 			    "start",
 			    text);
 		break;
@@ -376,10 +374,11 @@ void doctor_check_daemon(struct doctor *d)
 	doctor_checked(d, "daemon");
 	r = cw_control_ask(d->control, "status", NULL, TIMEOUT_MS, &status, &code, &err);
 	if (r == -EACCES) {
-		doctor_find(d, "control-socket", NULL,
-			    "this user may not connect to %s. The daemon makes it for all users "
-			    "(0666): check the socket and its directories with namei -l",
-			    d->control);
+		doctor_find(
+			d, "control-socket", NULL,
+			"this user may not connect to %s. The daemon creates the socket for all "
+			"users (mode 0666): check the socket and its directories with namei -l",
+			d->control);
 		return;
 	}
 	if (r < 0) {
@@ -407,21 +406,20 @@ void doctor_check_agent_socket(struct doctor *d)
 	if (fd == -EACCES) {
 		doctor_find(d, "agent-socket", NULL,
 			    "this user may not connect to %s, so its ranks cannot register. The "
-			    "daemon makes it for all users (0666): check the socket and its "
-			    "directories with namei -l",
+			    "daemon creates the socket for all users (mode 0666): check the socket "
+			    "and its directories with namei -l",
 			    d->agent_socket);
 		return;
 	}
 	if (doctor_is_container() && is_missing_directory(d->agent_socket)) {
-		doctor_find(
-			d, "socket-not-mounted", NULL,
-			"this is a container, and %s is not in it: mount the host's directory "
-			"of that socket here (docker run -v /run/collwatch:/run/collwatch, or a "
-			"hostPath volume)",
-			d->agent_socket);
+		doctor_find(d, "socket-not-mounted", NULL,
+			    "this container does not contain %s: mount the host's directory of "
+			    "that socket here (docker run -v /run/collwatch:/run/collwatch, or a "
+			    "hostPath volume)",
+			    d->agent_socket);
 		return;
 	}
 	fix = start_command(d);
-	doctor_find(d, "agent-socket", fix, "nobody listens on %s: %s", d->agent_socket,
+	doctor_find(d, "agent-socket", fix, "no daemon listens on %s: %s", d->agent_socket,
 		    strerror(-fd));
 }

@@ -90,32 +90,31 @@ static void check_elf(struct doctor *d, const char *path, Elf *elf, int fd)
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header)) {
 		doctor_find(d, "program-unknown", NULL,
-			    "%s is neither a script nor an ELF program: name what the ranks run",
+			    "%s is neither a script nor an ELF program: give the program that the "
+			    "ranks run",
 			    path);
 		return;
 	}
 	cw_program_loader(elf, fd, loader);
 	if (header.e_machine != OWN_MACHINE)
-		doctor_find(
-			d, "program-machine", NULL,
-			"%s is built for another processor than the agent: install the collwatch "
-			"that is built for the program's",
-			path);
+		doctor_find(d, "program-machine", NULL,
+			    "%s is built for another processor than the agent: install collwatch "
+			    "for the program's processor",
+			    path);
 	else if (!*loader)
-		doctor_find(
-			d, "program-static", NULL,
-			"%s is linked statically: there is no loader that could load the agent; "
-			"link it with -Wl,-Bdynamic against libc and libnccl.so",
-			path);
+		doctor_find(d, "program-static", NULL,
+			    "%s is linked statically, so no loader can load the agent: link it "
+			    "with -Wl,-Bdynamic against libc and libnccl.so",
+			    path);
 	else if (strstr(loader, "ld-musl"))
 		doctor_find(d, "program-musl", NULL,
 			    "%s uses musl (%s): the agent is built for glibc 2.17 and later", path,
 			    loader);
 	if (has_own_nccl(elf))
 		doctor_find(d, "nccl-static", NULL,
-			    "%s holds a copy of NCCL of its own: its calls do not pass the agent; "
-			    "link it against libnccl.so, or, if that NCCL is 2.27 or newer, set "
-			    "NCCL_PROFILER_PLUGIN to the path of libcollwatch.so",
+			    "%s contains its own copy of NCCL, whose calls do not pass through the "
+			    "agent: link it against libnccl.so, or, if that NCCL is 2.27 or newer, "
+			    "set NCCL_PROFILER_PLUGIN to the path of libcollwatch.so",
 			    path);
 }
 
@@ -129,8 +128,9 @@ static void check_file(struct doctor *d, const char *path)
 		int error = fd < 0 ? errno : 0;
 
 		doctor_find(d, "program-unreadable", NULL, "%s cannot be read: %s%s", path,
-			    error ? strerror(error) : "it is no file",
-			    error == EACCES ? "; run the doctor as its owner or as root" : "");
+			    error ? strerror(error) : "it is not a file",
+			    error == EACCES ? "; run collwatch doctor as its owner or as root"
+					    : "");
 		return;
 	}
 	check_rights(d, path, &st);
@@ -177,7 +177,7 @@ void doctor_check_program(struct doctor *d, const char *program)
 
 	doctor_checked(d, "program");
 	if (cw_program_resolve(program, path) < 0) {
-		doctor_find(d, "program-missing", NULL, "%s: there is no such program", program);
+		doctor_find(d, "program-missing", NULL, "%s: no such program", program);
 		return;
 	}
 	check_file(d, path);
@@ -218,21 +218,21 @@ void doctor_check_process(struct doctor *d, int32_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	n = readlink(path, target, sizeof(target) - 1);
 	if (n < 0) {
-		doctor_find(d, "process-unreadable", NULL, "process %d cannot be looked at: %s%s",
+		doctor_find(d, "process-unreadable", NULL, "process %d cannot be examined: %s%s",
 			    pid, strerror(errno),
-			    errno == EACCES || errno == EPERM ? "; ask as its user, or as root"
-							      : "; is it still running?");
+			    errno == EACCES || errno == EPERM
+				    ? "; run collwatch doctor as its user, or as root"
+				    : "; check that it still runs");
 		return;
 	}
 	target[n] = '\0';
 	if (!proc_contains(pid, "maps", "libcollwatch.so", &error) && error == 0) {
 		if (proc_contains(pid, "environ", "LD_PRELOAD=", &ignored) &&
 		    proc_contains(pid, "environ", "libcollwatch.so", &ignored))
-			doctor_find(
-				d, "agent-not-loaded", NULL,
-				"process %d has the agent in LD_PRELOAD, but the loader dropped "
-				"it: see what is said of its program",
-				pid);
+			doctor_find(d, "agent-not-loaded", NULL,
+				    "process %d has the agent in LD_PRELOAD, but the loader "
+				    "ignored it: see the finding about its program",
+				    pid);
 		else
 			doctor_find(d, "agent-not-loaded", "collwatch run -- PROGRAM",
 				    "process %d was started without the agent", pid);

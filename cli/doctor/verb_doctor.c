@@ -41,7 +41,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PID:
 		if (cw_parse_u64(arg, 1, INT32_MAX, &args->pid) < 0)
-			argp_error(state, "--pid: \"%s\" is no process", arg);
+			argp_error(state, "--pid: \"%s\" is not a process", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		args->program = arg;
@@ -55,21 +55,22 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 const struct argp cw_argp_doctor = {
 	.options =
 		(const struct argp_option[]){
-			{ "pid", OPT_PID, "PID", 0, "Is the agent in this process?", 0 },
+			{ "pid", OPT_PID, "PID", 0,
+			  "Check whether this process has loaded the agent", 0 },
 			{ "socket", OPT_SOCKET, "SOCKET", 0,
 			  "Agent socket (default: " DOCTOR_AGENT_SOCKET ")", 0 },
 			{ "config", OPT_CONFIG, "FILE", 0,
-			  "The daemon's configuration, where it is not the default one", 0 },
+			  "The daemon's configuration, if it is not the default file", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
 	.args_doc = "[--] [PROGRAM [ARGUMENT…]]",
-	.doc = "Find out why collwatch sees nothing, or less than it could, on this node.\v"
-	       "With PROGRAM, also whether the agent can be loaded into it; it is not run. Each "
-	       "finding has a name, what is wrong, and where there is one the command that mends "
-	       "it. "
-	       "Exit status: 0 nothing found, 1 it could not look, 2 something was found.",
+	.doc = "Find out why collwatch sees nothing, or less than it could, on this node.\vWith "
+	       "PROGRAM, check also whether the agent can be loaded into it, without running it. "
+	       "Each finding has a name, a description of the problem and, if possible, a command "
+	       "that solves it. Exit status: 0 no problem found, 1 the check failed, 2 problems "
+	       "found.",
 };
 
 void doctor_find(struct doctor *d, const char *name, const char *fix, const char *fmt, ...)

@@ -93,8 +93,8 @@ int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_M
 		return r;
 	if (rights)
 		return cw_err_set(err, EPERM,
-				  "%s %s, so the loader keeps the agent out of it and of programs "
-				  "that it starts: put \"collwatch run\" behind it",
+				  "%s %s, so the loader does not load the agent into it or into "
+				  "programs that it starts: put \"collwatch run\" after it",
 				  path, rights);
 	list = preload_list(agent, program);
 	if (list && cw_test_load(program, list, agent, why) < 0)
@@ -105,8 +105,8 @@ int cw_run_agent_load(const char *wanted, const char *program, char agent[PATH_M
 	if (!is_found || !cw_program_is_static(path))
 		return 0;
 	(void)cw_err_set(err, 0,
-			 "%s is linked statically: the agent cannot enter it, and watches only "
-			 "programs that it starts",
+			 "%s is linked statically, so the agent cannot be loaded into it: only "
+			 "programs that it starts are watched",
 			 path);
 	return RUN_AGENT_STATIC;
 }

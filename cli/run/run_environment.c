@@ -105,13 +105,13 @@ static int check_value(const struct rule *rule, const char *value, struct cw_err
 		return run_environment_check_socket(rule->name, value, err);
 	case KIND_DIRECTORY:
 		return *value == '/' ? 0
-				     : cw_err_set(err, EINVAL, "%s=%.80s: no absolute path",
+				     : cw_err_set(err, EINVAL, "%s=%.80s: not an absolute path",
 						  rule->name, value);
 	case KIND_TIME:
 		return cw_parse_duration_ns(value, &ns) == 0
 			       ? 0
-			       : cw_err_set(err, EINVAL, "%s=%.40s: no time like 30min", rule->name,
-					    value);
+			       : cw_err_set(err, EINVAL, "%s=%.40s: not a duration like 30min",
+					    rule->name, value);
 	case KIND_SWITCH:
 	case KIND_OFF:
 		if (is_switch(value, rule->kind == KIND_SWITCH))
@@ -170,7 +170,7 @@ static int check_name(const char *name, struct cw_err *err)
 			cw_nearest_offer(&near, cw_environment[i].name + strlen(PREFIX));
 	if (near.word)
 		return cw_err_set(err, EINVAL, "%s: did you mean " PREFIX "%s?", name, near.word);
-	fprintf(stderr, "collwatch: %s is no variable of collwatch, ignoring\n", name);
+	fprintf(stderr, "collwatch: %s is not a variable of collwatch, ignoring\n", name);
 	return 0;
 }
 

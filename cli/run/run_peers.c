@@ -111,7 +111,8 @@ static int read_hosts(char *list, const char *key, struct peers *p, struct cw_er
 		*port++ = '\0';
 	if (port && (!*port || port[strspn(port, "0123456789")]))
 		return cw_err_set(err, EINVAL,
-				  "peers: \"%s\" is no port; it stands once, at the end", port);
+				  "peers: \"%s\" is not a port; give the port once, at the end",
+				  port);
 	if (cw_hostlist_expand(list, MAX_NODES, &p->entries, &p->n, err) < 0)
 		return -EINVAL;
 	for (unsigned i = 0; i < p->n; i++) {
@@ -137,7 +138,7 @@ static int read_list(const char *list, const char *key, struct peers *p, struct 
 	if (!copy)
 		return cw_err_set(err, ENOMEM, "out of memory");
 	if (strpbrk(list, "\"'\\$\n"))
-		return cw_err_set(err, EINVAL, "peers: \"%s\" is no list of hosts", list);
+		return cw_err_set(err, EINVAL, "peers: \"%s\" is not a list of hosts", list);
 	return strchr(list, '=') ? read_entries(copy, p, err) : read_hosts(copy, key, p, err);
 }
 
@@ -208,7 +209,8 @@ int run_peers_configure(FILE *conf, const char *dir, const char *node_name, stru
 		return 0;
 	if (!key || !is_key(key))
 		return cw_err_set(err, EINVAL,
-				  key ? RUN_PEERS_KEY " is no key of 64 to 128 hexadecimal digits"
+				  key ? RUN_PEERS_KEY
+					  " is not a key of 64 to 128 hexadecimal digits"
 				      : RUN_PEERS_LIST " is set, and " RUN_PEERS_KEY " is not");
 	return configure(conf, dir, key, list, node_name, err);
 }
@@ -222,10 +224,10 @@ int run_peers_hand_on(const char *list, struct cw_err *err)
 
 	if (there && !is_key(there))
 		return cw_err_set(err, EINVAL,
-				  RUN_PEERS_KEY " is no key of 64 to 128 hexadecimal digits");
+				  RUN_PEERS_KEY " is not a key of 64 to 128 hexadecimal digits");
 	r = cw_cluster_key_make(key);
 	if (r < 0)
-		return cw_err_set(err, -r, "no random numbers to make a key of");
+		return cw_err_set(err, -r, "cannot get random numbers for a key");
 	key[strcspn(key, "\n")] = '\0';
 	r = read_list(list, there ? there : key, &p, err);
 	if (r == 0 && (setenv(RUN_PEERS_LIST, list, 1) < 0 || setenv(RUN_PEERS_KEY, key, 0) < 0))

@@ -81,13 +81,14 @@ int run_setting_check(const char *setting, struct cw_err *err)
 	size_t len = strspn(setting, "abcdefghijklmnopqrstuvwxyz_");
 
 	if (!len || setting[len] != '=')
-		return cw_err_set(err, EINVAL, "\"%s\" is not KEY=VALUE", setting);
+		return cw_err_set(err, EINVAL, "\"%s\" is not of the form KEY=VALUE", setting);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (strlen(own[i]) == len && !strncmp(setting, own[i], len))
 			return cw_err_set(err, EINVAL, "%s is set by run itself", own[i]);
 	/* The configuration has the value in quotes, so the value must not end them. */
 	if (strpbrk(setting + len, "\"\\\n") || strstr(setting + len, "${"))
-		return cw_err_set(err, EINVAL, "\"%s\": no quote, backslash or ${ in a value",
+		return cw_err_set(err, EINVAL,
+				  "\"%s\": a value must not contain quotes, backslashes or ${",
 				  setting);
 	return 0;
 }
@@ -273,12 +274,14 @@ static int wait_until_ready(struct run_standalone *s, struct cw_err *err)
 		}
 		if (waitpid(s->daemon, NULL, WNOHANG) == s->daemon) {
 			s->daemon = 0;
-			return cw_err_set(err, ECHILD, "its own daemon does not start: see %s/log",
+			return cw_err_set(err, ECHILD,
+					  "the daemon of this run does not start: see %s/log",
 					  s->dir);
 		}
 		wait_a_moment();
 	}
-	return cw_err_set(err, ETIMEDOUT, "its own daemon does not answer: see %s/log", s->dir);
+	return cw_err_set(err, ETIMEDOUT, "the daemon of this run does not answer: see %s/log",
+			  s->dir);
 }
 
 int run_standalone_start(struct run_standalone *s, const struct run_standalone_options *options,
@@ -482,9 +485,9 @@ static void open_page(char *page)
 
 	(void)unsetenv("LD_PRELOAD");
 	if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("BROWSER"))
-		fputs("collwatch: there is no display to open it on\n", stderr);
+		fputs("collwatch: there is no display to open the page on\n", stderr);
 	else if (posix_spawnp(&pid, program, NULL, NULL, argv, environ) != 0)
-		fputs("collwatch: there is no xdg-open to open it with\n", stderr);
+		fputs("collwatch: there is no xdg-open to open the page with\n", stderr);
 }
 
 static void write_pages(const struct run_standalone *s)

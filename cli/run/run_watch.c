@@ -131,14 +131,14 @@ void run_watch_say(struct run_watch *w)
 			       w->n_failed == 2 ? "" : "es");
 	if (w->n_failed)
 		fprintf(stderr,
-			"collwatch: pid %d%s called NCCL and %s not watched: the agent could make no "
-			"record: %s; %s\n",
+			"collwatch: pid %d%s called NCCL and %s not watched: the agent could not "
+			"make a record: %s; %s\n",
 			(int)w->failed, others, w->n_failed > 1 ? "were" : "was",
 			strerror(w->error), next_step(w->error));
 	else if (w->fd >= 0 && !w->has_called)
 		/* Agents report through an abstract socket, which is in one network namespace. */
 		fputs("collwatch: no process reported an NCCL call on this host; gloo, MPI, a "
-		      "statically linked NCCL and a container with its own network are not seen\n",
+		      "statically linked NCCL and a container with its own network are not visible\n",
 		      stderr);
 }
 

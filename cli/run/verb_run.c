@@ -64,9 +64,9 @@ static void add_setting(struct run_args *args, const char *arg, struct argp_stat
 static void check_all(const struct run_args *args, struct argp_state *state)
 {
 	if (!args->command)
-		argp_error(state, "what shall be run?");
+		argp_error(state, "no program given");
 	if (!args->standalone && (args->own.n_settings || args->own.has_pages || args->own.opens))
-		argp_error(state, "--set, --html and --open go with --standalone");
+		argp_error(state, "--set, --html and --open need --standalone");
 }
 
 static const char *stop_at_of(const char *arg, struct argp_state *state)
@@ -77,7 +77,7 @@ static const char *stop_at_of(const char *arg, struct argp_state *state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(arg, known[i]) == 0)
 			return arg;
-	argp_error(state, "--stop-at: nonfinite, headroom, or both with a comma");
+	argp_error(state, "--stop-at: give nonfinite, headroom, or both, separated by a comma");
 	return NULL;
 }
 
@@ -134,35 +134,37 @@ const struct argp cw_argp_run = {
 			{ "agent", OPT_AGENT, "FILE", 0,
 			  "The agent (default: the one of this installation)", 0 },
 			{ "standalone", OPT_STANDALONE, NULL, 0,
-			  "Start a daemon for this program alone; no root is needed", 0 },
+			  "Start a daemon for this program only; needs no root", 0 },
 			{ "set", OPT_SET, "KEY=VALUE", 0,
-			  "A line of that daemon's configuration (see collwatchd.conf(5)), as in "
-			  "no_progress_after=10min; may be repeated",
+			  "A line of that daemon's configuration, for example "
+			  "no_progress_after=10min (see collwatchd.conf(5)); may be repeated",
 			  0 },
 			{ "peers", OPT_PEERS, "LIST[:PORT]", 0,
-			  "Hosts on which this job has such daemons, as gpu[1-4], or NAME=ADDRESS:PORT "
-			  "with commas between; with a new key it goes to the program's environment",
+			  "Hosts on which this job has such daemons: gpu[1-4], or "
+			  "NAME=ADDRESS:PORT, separated by commas. A new key is passed on in the "
+			  "program's environment",
 			  0 },
 			{ "html", OPT_HTML, NULL, 0,
-			  "With --standalone: at the end, write a page of each hang, too", 0 },
-			{ "open", OPT_OPEN, NULL, 0, "The same, and open the first (xdg-open)", 0 },
+			  "With --standalone: at the end, also write an HTML page of each hang",
+			  0 },
+			{ "open", OPT_OPEN, NULL, 0,
+			  "Like --html, and open the first page (xdg-open)", 0 },
 			{ "stop-at", OPT_STOP_AT, "WHAT", 0,
-			  "Stop a rank (SIGSTOP) whose numbers are none (nonfinite) or are about to "
-			  "leave their type (headroom); summarises tensors",
+			  "Stop a rank (SIGSTOP) whose tensors have NaN or Inf (nonfinite) or come "
+			  "near the limit of their type (headroom); turns tensor summaries on",
 			  0 },
 			{ "tag-output", OPT_TAG, NULL, 0,
-			  "Put host:rank before each line of output", 0 },
+			  "Prefix each line of output with host:rank", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.args_doc = "[--] PROGRAM [ARGUMENT…]",
-	.doc = "Run a program with the agent loaded into it and all its children.\v"
-	       "The agent does nothing until the program makes its first NCCL call. The program "
-	       "runs "
-	       "also when agent or daemon are missing; one line on standard error tells. "
+	.doc = "Run a program, and load the agent into it and all its children.\vThe agent does "
+	       "nothing until the program makes its first NCCL call. If agent or daemon are "
+	       "missing, the program runs all the same, and a line on standard error says so. "
 	       "/etc/ld.so.preload is not supported: AddressSanitizer needs to be the first "
-	       "library. Exit status: that of the program; 1 usage, 126 the program cannot be "
-	       "executed, 127 it is not found.",
+	       "library. Exit status: that of the program; 1 usage error, 126 the program cannot "
+	       "be executed, 127 the program is not found.",
 };
 
 static void say_what_is_there(const char *agent, const char *socket)
@@ -170,8 +172,8 @@ static void say_what_is_there(const char *agent, const char *socket)
 	_cleanup_(closep) int fd = -1;
 
 	if (run_environment_is_disabled()) {
-		fputs("collwatch: COLLWATCH_DISABLE is on: the agent does nothing, and nothing is "
-		      "watched\n",
+		fputs("collwatch: COLLWATCH_DISABLE is on, so the agent does nothing and no rank "
+		      "is watched\n",
 		      stderr);
 		return;
 	}
@@ -181,8 +183,8 @@ static void say_what_is_there(const char *agent, const char *socket)
 		fprintf(stderr, "collwatch: agent %s loaded, daemon reached\n", agent);
 	else
 		fprintf(stderr,
-			"collwatch: agent %s loaded, no daemon on %s (%s); the agent keeps "
-			"looking\n",
+			"collwatch: agent %s loaded, no daemon on %s (%s); the agent keeps trying "
+			"to connect\n",
 			agent, socket, strerror(-fd));
 }
 

@@ -42,7 +42,7 @@ const struct argp cw_pager_argp = {
 	.options =
 		(const struct argp_option[]){
 			{ "no-pager", OPT_NO_PAGER, NULL, 0,
-			  "Show it on the terminal as it is, however long", 0 },
+			  "Print long output directly, without a pager", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,

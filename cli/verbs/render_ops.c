@@ -71,7 +71,7 @@ void cw_render_ops(FILE *out, const json_t *ops, bool color)
 	size_t i;
 
 	if (!json_array_size(rows))
-		fputs("no op of a rank on this node was seen yet\n", out);
+		fputs("no rank on this node has made a call yet\n", out);
 	json_array_foreach (rows, i, row) {
 		if (i == 0 || strcmp(job, cw_json_str(row, "job", "")) != 0) {
 			job = cw_json_str(row, "job", "");

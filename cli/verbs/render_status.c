@@ -288,7 +288,7 @@ static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 	}
 	if (json_array_size(peers) > MAX_PEERS)
 		fprintf(t->out, "  peers: %zu of %zu connected%s\n", well, json_array_size(peers),
-			shown > MAX_PEERS ? ", not all of the others are shown" : "");
+			shown > MAX_PEERS ? "; not all other peers are shown" : "");
 	return (unsigned)(shown < MAX_PEERS ? shown : MAX_PEERS) + 1;
 }
 
@@ -349,7 +349,7 @@ static void put_jobs(const struct cw_text *t, const json_t *jobs, unsigned lines
 				put_job(t, job, with_user);
 		}
 	if (hidden)
-		fprintf(t->out, "  and %zu more job%s, none in more trouble than these\n", hidden,
+		fprintf(t->out, "  and %zu more job%s, none in a worse state than these\n", hidden,
 			hidden == 1 ? "" : "s");
 }
 
@@ -424,8 +424,8 @@ static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 		return;
 	cw_text_put(t, CW_TEXT_YELLOW, "note: ");
 	fprintf(t->out,
-		"the other %s not asked, too many questions are under way: %s; try again in a few "
-		"seconds\n",
+		"the other %s not asked, because too many requests are running: %s; try again in a "
+		"few seconds\n",
 		n == 1 ? "node was" : "nodes were", so);
 }
 
@@ -502,7 +502,7 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("  ", out);
 		put_incident_state(&t, entry);
 		if (strcmp(cw_json_str(entry, "closed_as", ""), "unseen") == 0)
-			fputs(" (unseen: when it ended is not known)", out);
+			fputs(" (unseen: the time of its end is not known)", out);
 		fputs("\n    ", out);
 		cw_text_wrap(&t, 4, 4, cw_json_str(entry, "summary", ""));
 	}
@@ -520,9 +520,10 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 
 	cw_text_put(&t, CW_TEXT_BOLD, cw_doc_job(mute, "?"));
 	if (!json_is_object(muted)) {
-		fputs(": alerts go out\n", out);
-		show_silent(&t, mute, "a mute kept there holds again when the node is back");
-		show_not_asked(&t, mute, "a mute kept there holds on");
+		fputs(": alerts are sent again\n", out);
+		show_silent(&t, mute,
+			    "a mute kept there becomes active again when the node is back");
+		show_not_asked(&t, mute, "a mute kept there stays active");
 		return;
 	}
 	fputs(": muted on ", out);
@@ -534,8 +535,8 @@ void cw_render_mute(FILE *out, const json_t *mute, bool color)
 	fputs(until ? " until " : " until it is unmuted", out);
 	cw_text_put(&t, CW_TEXT_PLAIN, until ? until : "");
 	fputc('\n', out);
-	show_silent(&t, mute, "it is not muted there");
-	show_not_asked(&t, mute, "it is not muted there");
+	show_silent(&t, mute, "the job is not muted there");
+	show_not_asked(&t, mute, "the job is not muted there");
 }
 
 int cw_render_status_exit(const json_t *status)

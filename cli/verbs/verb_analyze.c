@@ -89,9 +89,9 @@ const struct argp cw_argp_analyze = {
 			  "Print the command that writes Flight Recorder dumps to DIR, for "
 			  "PyTorch's viewers",
 			  0 },
-			{ "json", OPT_JSON, NULL, 0, "Print the verdict as a document", 0 },
+			{ "json", OPT_JSON, NULL, 0, "Print the verdict as JSON", 0 },
 			{ "snapshot", OPT_SNAPSHOT, NULL, 0,
-			  "Print the input of the verdict as a document, and no verdict", 0 },
+			  "Print the input of the verdict as JSON, without a verdict", 0 },
 			{ "all-frames", OPT_ALL_FRAMES, NULL, 0,
 			  "Show interpreter and libc frames and all threads", 0 },
 			{ 0 },
@@ -99,9 +99,9 @@ const struct argp cw_argp_analyze = {
 	.parser = parse_opt,
 	.children = cw_pager_children,
 	.args_doc = "BUNDLE\nRECORD...\n--flight-recorder DIR",
-	.doc = "Decide from recordings who hangs a job.\v"
-	       "Exit status: 0 nothing is wrong, 2 a hang, 3 not enough data to say. With "
-	       "--flight-recorder, 0 only where no call is left open and every entry could be read.",
+	.doc = "Find the rank that hangs a job from recordings.\vExit status: 0 no fault, 2 a "
+	       "hang, 3 not enough data. With --flight-recorder, the status is 0 only if no call "
+	       "is open and every entry could be read.",
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
@@ -218,11 +218,11 @@ static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t
 
 	if (n)
 		(void)snprintf(what, sizeof(what),
-			       "%u call%s had not completed, and nobody is seen to hold %s up", n,
+			       "%u call%s had not completed, and no visible rank holds %s up", n,
 			       n == 1 ? "" : "s", n == 1 ? "it" : "them");
 	else
 		(void)snprintf(what, sizeof(what),
-			       "%llu entr%s could not be read, so a call may be open", unread,
+			       "%llu entr%s could not be read, so calls may be open", unread,
 			       unread == 1 ? "y" : "ies");
 	(void)snprintf(text, len, "%s: %u rank%s, %u communicator%s", what, snap->n_ranks,
 		       snap->n_ranks == 1 ? "" : "s", snap->n_comms, snap->n_comms == 1 ? "" : "s");
@@ -236,11 +236,10 @@ static bool is_without_calls(const struct analyze_args *args, const struct cw_sn
 
 static void say_no_calls(const struct cw_snapshot *snap, char *text, size_t len)
 {
-	(void)snprintf(
-		text, len,
-		"the dumps of %u rank%s hold no call, so they do not show how the job is: set "
-		"TORCH_FR_BUFFER_SIZE=2000, start the job again and dump all ranks",
-		snap->n_ranks, snap->n_ranks == 1 ? "" : "s");
+	(void)snprintf(text, len,
+		       "the dumps of %u rank%s have no calls, so they do not show the job's state: "
+		       "set TORCH_FR_BUFFER_SIZE=2000, start the job again and dump all ranks",
+		       snap->n_ranks, snap->n_ranks == 1 ? "" : "s");
 }
 
 static int report_healthy(const struct analyze_args *args, const struct cw_snapshot *snap)
@@ -466,7 +465,7 @@ static void compare(const json_t *then, const json_t *now)
 		fputs("collwatch: the same verdict as in the bundle\n", stderr);
 		return;
 	}
-	fputs("collwatch: NOT the verdict in the bundle, which is: ", stderr);
+	fputs("collwatch: the verdict differs from that in the bundle, which is: ", stderr);
 	cw_text_put(&t, CW_TEXT_PLAIN, cw_json_str(then, "summary", "?"));
 	fputc('\n', stderr);
 }
@@ -534,7 +533,7 @@ static int analyze_bundle(const struct analyze_args *args)
 	struct cw_err err = { "" };
 
 	if (args->n_paths > 1) {
-		fprintf(stderr, "collwatch: one bundle at a time\n");
+		fprintf(stderr, "collwatch: give one bundle only\n");
 		return CW_EXIT_ERROR;
 	}
 	if (cw_bundle_read(args->paths[0], &bundle, &err) < 0) {
@@ -542,7 +541,7 @@ static int analyze_bundle(const struct analyze_args *args)
 		return CW_EXIT_ERROR;
 	}
 	if (!bundle.snapshot) {
-		fprintf(stderr, "collwatch: %s: no snapshot.json to decide from\n", args->paths[0]);
+		fprintf(stderr, "collwatch: %s: no snapshot.json in this bundle\n", args->paths[0]);
 		return CW_EXIT_NO_DATA;
 	}
 	if (cw_snapshot_from_doc(bundle.snapshot, &snap, &err) < 0) {

@@ -88,7 +88,7 @@ static void check_address(struct argp_state *state, const char *node, const char
 	if (cw_address_parse(text, &address, &err) < 0)
 		argp_error(state, "%s", err.text);
 	if (cw_address_is_any(&address))
-		argp_error(state, "\"%s\": nobody can connect to that address", node);
+		argp_error(state, "\"%s\": other daemons cannot connect to that address", node);
 }
 
 static void check_node(struct argp_state *state, const struct init_args *args, const char *node)
@@ -114,10 +114,11 @@ static void check_peers_from(struct argp_state *state, const char *text)
 	if (cw_address_parse(text, &address, &err) < 0)
 		argp_error(state, "--peers-from: %s", err.text);
 	if (address.len)
-		argp_error(state,
-			   "--peers-from: \"%s\" is an address; give the name that all daemons' "
-			   "addresses are under, or list the nodes with --node NAME=ADDRESS:PORT",
-			   text);
+		argp_error(
+			state,
+			"--peers-from: \"%s\" is an address; give a host name that has the "
+			"addresses of all daemons, or list the nodes with --node NAME=ADDRESS:PORT",
+			text);
 }
 
 /* Makes "gpu001=gpu001:7411", or the name alone if addresses are discovered. */
@@ -140,7 +141,7 @@ static void add_hosts(struct argp_state *state, struct init_args *args)
 	if (port)
 		*port++ = '\0';
 	if (port && args->peers_from)
-		argp_error(state, "--hosts: with --peers-from a node has a name only");
+		argp_error(state, "--hosts: with --peers-from, give only names, without ports");
 	if (cw_hostlist_expand(list, MAX_NODES, &names, &n, &err) < 0)
 		argp_error(state, "--hosts: %s", err.text);
 	args->named = names;
@@ -162,17 +163,17 @@ static void check_all(struct argp_state *state, const struct init_args *args)
 	bool is_found = args->peers_from;
 
 	if (!args->dir)
-		argp_error(state, "into which directory?");
+		argp_error(state, "no directory given");
 	if (!is_found && args->n_nodes < 2)
-		argp_error(state, "a cluster takes two nodes or more (--node, --hosts), or a name "
-				  "under which they are found (--peers-from)");
+		argp_error(state, "a cluster needs at least two nodes (--node, --hosts), or a host "
+				  "name with all their addresses (--peers-from)");
 	if (is_found && args->has_certificates && !args->n_nodes)
-		argp_error(state, "a certificate is made for a node's name: give --node NAME for "
-				  "each, or --hosts");
+		argp_error(state, "a certificate needs a node's name: give --node NAME for each "
+				  "node, or --hosts");
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		if (!!strchr(args->nodes[i], '=') == is_found)
 			argp_error(state,
-				   is_found ? "\"%s\": with --peers-from a node has a name only"
+				   is_found ? "\"%s\": with --peers-from, give only the node's name"
 					    : "\"%s\" is not of the form NAME=ADDRESS:PORT",
 				   args->nodes[i]);
 }
@@ -188,8 +189,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_HOSTS:
 		if (args->hosts)
-			argp_error(state, "--hosts once: put a comma between names, as in "
-					  "gpu[001-500],login1");
+			argp_error(state, "give --hosts once, with commas between names, for "
+					  "example gpu[001-500],login1");
 		args->hosts = arg;
 		return 0;
 	case OPT_PEERS_FROM:
@@ -199,8 +200,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_KEY_PATH:
 		if (arg[0] != '/' || strpbrk(arg, "\"\\\n$"))
 			argp_error(state,
-				   "\"%s\" is not an absolute path, or has a sign in it that "
-				   "would need quoting",
+				   "\"%s\" is not an absolute path, or has a character that needs "
+				   "quoting",
 				   arg);
 		args->key_path = arg;
 		return 0;
@@ -234,33 +235,34 @@ const struct argp cw_argp_init_cluster = {
 	.options =
 		(const struct argp_option[]){
 			{ "node", OPT_NODE, "NAME=ADDRESS:PORT", 0,
-			  "A node: its name, and where its daemon listens. Once for each", 0 },
+			  "Name of a node and address of its daemon; give it once per node", 0 },
 			{ "hosts", OPT_HOSTS, "LIST[:PORT]", 0,
-			  "Nodes whose names are their hosts', as Slurm writes many: "
+			  "Nodes whose names are their host names, as a Slurm host list: "
 			  "gpu[001-500]; the port is " DEFAULT_PORT " unless given",
 			  0 },
 			{ "peers-from", OPT_PEERS_FROM, "HOST:PORT", 0,
-			  "Instead of addresses: a name that stands for all daemons, as of a "
-			  "headless service; --node NAME then, or none at all",
+			  "Instead of addresses: a host name with the addresses of all daemons, as "
+			  "of a headless service. Give --node NAME for each node, or no --node at "
+			  "all",
 			  0 },
 			{ "key-path", OPT_KEY_PATH, "FILE", 0,
-			  "Where the (private) key will lie on the nodes (default: " KEY_PATH ")",
-			  0 },
+			  "Path of the (private) key on the nodes (default: " KEY_PATH ")", 0 },
 			{ "certificates", OPT_CERTIFICATES, NULL, 0,
-			  "A certificate for each node instead of a key for all", 0 },
+			  "Make a certificate for each node instead of a shared key", 0 },
 			{ "ca", OPT_CA, "DIR", 0,
-			  "Have them signed by the authority made before in DIR", 0 },
-			{ "days", OPT_DAYS, "N", 0, "How long they are valid (default: 1825)", 0 },
+			  "Sign them with the authority that an earlier run made in DIR", 0 },
+			{ "days", OPT_DAYS, "N", 0, "Days for which they are valid (default: 1825)",
+			  0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.args_doc = "DIR",
-	.doc = "Make a key that daemons of one cluster share, and each node's configuration.\v"
-	       "Writes DIR/" KEY_NAME " and DIR/NAME/collwatchd.conf (without --node, one "
-	       "DIR/collwatchd.conf for all), and says what goes where. "
-	       "With --certificates an authority (DIR/ca.crt, DIR/ca.key) and "
-	       "DIR/NAME/peer.{crt,key}. "
-	       "Files that exist are never overwritten.",
+	.doc = "Make a shared key for the daemons of a cluster, and each node's "
+	       "configuration.\vWrites DIR/" KEY_NAME
+	       " and DIR/NAME/collwatchd.conf (without --node, one DIR/collwatchd.conf for all), "
+	       "and prints the files to copy to each node. With --certificates an authority "
+	       "(DIR/ca.crt, DIR/ca.key) and DIR/NAME/peer.{crt,key}. Existing files are never "
+	       "overwritten.",
 };
 
 /* ---- files ---- */
@@ -270,7 +272,7 @@ static int complain(const char *dir, const char *name)
 	int e = errno;
 
 	fprintf(stderr, "collwatch: %s/%s: %s%s\n", dir, name, strerror(e),
-		e == EEXIST ? "; nothing is overwritten: take a new directory" : "");
+		e == EEXIST ? "; no file is overwritten: give a new directory" : "");
 	return -e;
 }
 
@@ -293,7 +295,7 @@ static int write_key(const char *dir, int dir_fd)
 	int r = cw_cluster_key_make(text);
 
 	if (r < 0) {
-		fputs("collwatch: no random numbers to make a key of\n", stderr);
+		fputs("collwatch: cannot get random numbers for a key\n", stderr);
 		return r;
 	}
 	r = put_file(dir, dir_fd, KEY_NAME, 0600, text);
@@ -317,17 +319,15 @@ static void print_secrets(FILE *f, const struct init_args *args)
 
 	if (args->has_certificates)
 		fprintf(f,
-			"# The authority all peers trust, this node's certificate and its private "
-			"key, which\n"
-			"# is closed to all but root and the daemon's user.\n"
-			"peer_ca_file = \"%.*sca.crt\"\n"
-			"peer_cert_file = \"%.*speer.crt\"\n"
-			"peer_private_key_file = \"%s\"\n\n",
+			"# The authority that all peers trust, this node's certificate, and its "
+			"private key. Only\n# root and the daemon's user may have access to the "
+			"private key.\npeer_ca_file = \"%.*sca.crt\"\npeer_cert_file = "
+			"\"%.*speer.crt\"\npeer_private_key_file = \"%s\"\n\n",
 			len, args->key_path, len, args->key_path, args->key_path);
 	else
 		fprintf(f,
-			"# The key all peers share. Closed to all but root and the daemon's user.\n"
-			"peer_key_file = \"%s\"\n\n",
+			"# The key that all peers share. Only root and the daemon's user may have "
+			"access.\npeer_key_file = \"%s\"\n\n",
 			args->key_path);
 }
 
@@ -341,9 +341,7 @@ static void print_peers(FILE *f, const struct init_args *args)
 		return;
 	}
 	fputs("# All daemons that watch jobs together; the same list on every node. This node's "
-	      "own\n"
-	      "# entry says where it listens.\n"
-	      "peers = {\n",
+	      "own\n# entry is the address on which its daemon listens.\npeers = {\n",
 	      f);
 	for (unsigned i = 0; i < args->n_nodes; i++)
 		fprintf(f, "\t\"%s\"%s\n", args->nodes[i], i + 1 < args->n_nodes ? "," : "");
@@ -370,8 +368,8 @@ static char *make_config(const struct init_args *args, const char *node)
 		fputs("#node_name = \"\"\n\n", f);
 	print_secrets(f, args);
 	print_peers(f, args);
-	fputs("# Alerts are posted here; without it they go to the journal only.\n"
-	      "#webhook_url = \"https://alerts.example.org/collwatch\"\n",
+	fputs("# URL to which alerts are posted. Without it, alerts appear in the journal "
+	      "only.\n#webhook_url = \"https://alerts.example.org/collwatch\"\n",
 	      f);
 	return cw_or_exit(fclose(f) == 0 ? text : NULL);
 }
@@ -471,9 +469,9 @@ static void say_what_next(const struct init_args *args)
 	for (unsigned i = 0; i < args->n_nodes && !has_one_config(args); i++)
 		printf("  %.*s  %s/%.*s/collwatchd.conf\n", (int)name_len(args->nodes[i]),
 		       args->nodes[i], args->dir, (int)name_len(args->nodes[i]), args->nodes[i]);
-	puts("Then restart collwatchd everywhere; `collwatch status` lists the peers.\n"
-	     "Who has the key can join the cluster: copy it over ssh, and keep no copy you do not "
-	     "need.");
+	puts("Then restart collwatchd everywhere; `collwatch status` lists the peers.\nAny host "
+	     "with the key can join the cluster: copy it over ssh, and keep no copy that you do "
+	     "not need.");
 }
 
 static void free_named(struct init_args *args)

@@ -44,8 +44,8 @@ int cw_verb_lab(int argc, char **argv)
 
 	if (cw_paths_find(CW_PART_LAB, program, &err) < 0) {
 		fprintf(stderr,
-			"collwatch: %s is part of the laboratory, which is not installed here: "
-			"install the package collwatch-lab (%s)\n",
+			"collwatch: %s is part of the laboratory, which is not installed: install "
+			"the package collwatch-lab (%s)\n",
 			verb, err.text);
 		return CW_EXIT_ERROR;
 	}

@@ -37,7 +37,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FOR:
 		if (cw_parse_duration_ns(arg, &args->for_ns) < 0 || args->for_ns <= 0)
-			argp_error(state, "--for: \"%s\" is no duration like 90s, 30min or 2h",
+			argp_error(state, "--for: \"%s\" is not a duration like 90s, 30min or 2h",
 				   arg);
 		return 0;
 	case OPT_UNMUTE:
@@ -45,16 +45,16 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_UID:
 		if (cw_parse_u64(arg, 0, UINT32_MAX, &args->uid) < 0)
-			argp_error(state, "--uid: \"%s\" is no number of a user", arg);
+			argp_error(state, "--uid: \"%s\" is not a user's number", arg);
 		args->has_uid = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (args->job)
-			argp_error(state, "one job at a time");
+			argp_error(state, "give one job only");
 		args->job = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which job? `collwatch status` shows their names");
+		argp_error(state, "no job given; `collwatch status` shows the names of jobs");
 		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -64,24 +64,22 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 const struct argp cw_argp_mute = {
 	.options =
 		(const struct argp_option[]){
-			{ "for", OPT_FOR, "DURATION", 0, "For so long: 90s, 30min, 2h, 7d", 0 },
-			{ "unmute", OPT_UNMUTE, NULL, 0, "Alert again from now on", 0 },
+			{ "for", OPT_FOR, "DURATION", 0, "Duration of the mute: 90s, 30min, 2h, 7d",
+			  0 },
+			{ "unmute", OPT_UNMUTE, NULL, 0, "Send alerts about the job again", 0 },
 			{ "uid", OPT_UID, "UID", 0,
-			  "The job of this user, where several have one of that name", 0 },
+			  "The user of the job, if several users have a job of that name", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.children = cw_ask_children,
 	.args_doc = "JOB",
-	.doc = "Alert nobody about a job, for a while or until --unmute.\v"
-	       "JOB is a name that `collwatch status` shows, or the part of it after the colon. "
-	       "Hangs "
-	       "are still found, and their bundles written; they are not posted, and not when it "
-	       "is "
-	       "over either. Type it on any node of the job: all its nodes that can be reached "
-	       "keep "
-	       "it. The job's owner, root and the control "
-	       "group may. Exit status: 0 done, 1 error, 3 no such job.",
+	.doc = "Send no alerts about a job, for a while or until --unmute.\vJOB is a name that "
+	       "`collwatch status` shows, or the part of the name after the colon. The daemon "
+	       "still finds hangs and writes their bundles, but does not post them, not even after "
+	       "the mute. Run this command on any node of the job: all reachable nodes of the job "
+	       "store the mute. The job's owner, root and the members of the control group may "
+	       "mute a job. Exit status: 0 done, 1 error, 3 no such job.",
 };
 
 static json_t *request_of(const struct mute_args *args)

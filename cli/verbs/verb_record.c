@@ -58,11 +58,11 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		else if (state->arg_num == 1)
 			args->what = arg;
 		else
-			argp_error(state, "one record at a time");
+			argp_error(state, "give one record only");
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->what || strcmp(args->verb, "show") != 0)
-			argp_error(state, "expected: show FILE, or show PID");
+			argp_error(state, "give show FILE or show PID");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -79,7 +79,7 @@ const struct argp cw_argp_record = {
 	.parser = parse_opt,
 	.children = cw_pager_children,
 	.args_doc = "show FILE\nshow PID",
-	.doc = "Show what the flight record of one rank holds.",
+	.doc = "Show the contents of a rank's flight record.",
 };
 
 /* ---- finding it ---- */
@@ -223,8 +223,8 @@ static void show_comm(struct cw_record *rec, const struct cw_record_comm *comm, 
 	printf("; %" PRIu64 " send%s, %" PRIu64 " receive%s\n", e->p2p_total[0],
 	       plural(e->p2p_total[0]), e->p2p_total[1], plural(e->p2p_total[1]));
 	if (e->flags & CW_REC_COMM_PROFILER)
-		printf("    as NCCL's profiler interface tells it: operators and progress "
-		       "unknown\n");
+		printf("    from NCCL's profiler interface: operators and progress are not "
+		       "known\n");
 	if (e->async_error)
 		printf("    asynchronous error: %s\n",
 		       cw_nccl_result_name(e->async_error, name, sizeof(name)));

@@ -72,7 +72,7 @@ static void read_since(struct report_args *args, const char *arg, struct argp_st
 		argp_error(state, "--since: \"%s\" is not in the past", arg);
 	else if (r < 0)
 		argp_error(state,
-			   "--since: \"%s\" is no time like 2h, yesterday, 14:30, 2026-11-23 or "
+			   "--since: \"%s\" is not a time like 2h, yesterday, 14:30, 2026-11-23 or "
 			   "\"2026-11-23 14:30\"",
 			   arg);
 }
@@ -153,18 +153,20 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (args->what)
-			argp_error(state, "one incident at a time");
+			argp_error(state, "give one incident only");
 		args->what = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (args->html && (!args->what || args->ask.json))
 			argp_error(state, "--html shows one incident: give its id or directory");
 		if (args->copy && (!args->what || args->ask.json || args->html))
-			argp_error(state, "--copy is of one incident, instead of a report");
+			argp_error(state, "--copy copies one incident: give its id, and no option "
+					  "of a report");
 		if (args->output && !args->html)
-			argp_error(state, "--output is for --html");
+			argp_error(state, "--output needs --html");
 		if (args->what && is_filtered(&args->filter))
-			argp_error(state, "--since, --class, --node and --job are for the list");
+			argp_error(state, "--since, --class, --node and --job select from the "
+					  "list: give no incident");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -178,26 +180,29 @@ const struct argp cw_argp_report = {
 			  "Show interpreter and libc frames and all threads", 0 },
 			{ "html", OPT_HTML, NULL, 0,
 			  "Write one self-contained page with pictures of the hang", 0 },
-			{ "output", 'o', "FILE", 0,
-			  "Where the page goes (default: standard output)", 0 },
+			{ "output", 'o', "FILE", 0, "File for the page (default: standard output)",
+			  0 },
 			{ "anonymise", OPT_ANONYMISE, NULL, 0,
-			  "For others' eyes: no names of hosts, users, jobs, files, …", 0 },
+			  "Replace the names of hosts, users, jobs, files, … so that you can share "
+			  "it",
+			  0 },
 			{ "anonymize", 0, NULL, OPTION_ALIAS, NULL, 0 },
 			{ "copy", OPT_COPY, "DIRECTORY", 0,
 			  "Copy the incident's bundle into a new directory instead", 0 },
-			{ NULL, 0, NULL, 0, "Of the list, only incidents:", 2 },
+			{ NULL, 0, NULL, 0, "List only these incidents:", 2 },
 			{ "since", OPT_SINCE, "TIME", 0,
-			  "Of that time or later: 2h (ago), yesterday, 14:30, 2026-11-23", 0 },
-			{ "class", OPT_CLASS, "CLASS", 0, "Of that class, as never_entered", 0 },
-			{ "node", OPT_NODE, "NODE", 0, "With a culprit on that node", 0 },
-			{ "job", OPT_JOB, "JOB", 0, "Of that job, as status names it", 0 },
+			  "From this time on: 2h (ago), yesterday, 14:30, 2026-11-23", 0 },
+			{ "class", OPT_CLASS, "CLASS", 0,
+			  "Of this class, for example never_entered", 0 },
+			{ "node", OPT_NODE, "NODE", 0, "With a culprit on this node", 0 },
+			{ "job", OPT_JOB, "JOB", 0, "Of this job, by its name in status", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
 	.args_doc = "[ID | DIRECTORY]",
-	.doc = "List the incidents of all nodes that can be reached, or show one.\v"
-	       "A bundle directory can be shown on any machine, with no daemon running.",
+	.doc = "List the incidents of all reachable nodes, or show one.\vA bundle directory can be "
+	       "shown on any machine, without a daemon.",
 };
 
 static int out_of_memory(void)
@@ -212,7 +217,7 @@ static void show_list(const struct report_args *args, const json_t *incidents)
 
 	cw_pager_open(args->no_pager);
 	if (is_filtered(&args->filter) && !json_array_size(json_object_get(incidents, "incidents")))
-		fputs("of those asked for: ", stdout);
+		fputs("of the selected ones: ", stdout);
 	cw_render_incidents(stdout, incidents, has_color);
 }
 
@@ -321,7 +326,7 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 	if (r == 0)
 		return CW_EXIT_OK;
 	if (r == -EBADMSG)
-		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
+		fprintf(stderr, "collwatch: %s: the incident lacks fields that a report needs\n",
 			args->what);
 	else
 		fprintf(stderr, "collwatch: cannot write the page: %s\n", strerror(-r));
@@ -363,7 +368,7 @@ static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 	for (size_t len = strlen(path); len > 1 && path[len - 1] == '/'; len--)
 		path[len - 1] = '\0';
 	if (access(path, F_OK) == 0) {
-		fprintf(stderr, "collwatch: %s is there already\n", path);
+		fprintf(stderr, "collwatch: %s exists already\n", path);
 		return CW_EXIT_ERROR;
 	}
 	name = strrchr(path, '/');
@@ -382,10 +387,9 @@ static int write_copy(const struct report_args *args, struct cw_bundle *bundle)
 	if (command)
 		printf("%s is a copy; to see it: %s\n", args->copy, command);
 	if (bundle->n_remote_summaries_omitted)
-		fprintf(stderr,
-			"collwatch: tensor summaries of other nodes are left out, for they are too "
-			"much; to have them, too, copy the bundle's directory on the node that "
-			"keeps it\n");
+		fprintf(stderr, "collwatch: the copy omits tensor summaries of other nodes, "
+				"because they are too large; to get them, copy the bundle's "
+				"directory on the node that has it\n");
 	return CW_EXIT_OK;
 }
 
@@ -442,7 +446,7 @@ static int show(const struct report_args *args)
 		return show_page(args, &bundle);
 	cw_pager_open(args->no_pager);
 	if (cw_render_text(stdout, &bundle, &opts) < 0) {
-		fprintf(stderr, "collwatch: %s: the incident lacks fields a report needs\n",
+		fprintf(stderr, "collwatch: %s: the incident lacks fields that a report needs\n",
 			args->what);
 		return CW_EXIT_ERROR;
 	}

@@ -69,12 +69,14 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (args->n_what == 2)
-			argp_error(state, "\"%s\" is too much: one job and one rank", arg);
+			argp_error(state, "unexpected argument \"%s\": give one job and one rank",
+				   arg);
 		args->what[args->n_what++] = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (args->pid && args->n_what)
-			argp_error(state, "--pid names a process: \"%s\" is too much",
+			argp_error(state,
+				   "unexpected argument \"%s\": --pid already names the process",
 				   args->what[0]);
 		if (args->pid && (args->all_threads || args->native || args->folded || args->watch))
 			argp_error(state,
@@ -106,10 +108,9 @@ const struct argp cw_argp_stacks = {
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
 	.args_doc = "[JOB | RANK | JOB RANK]",
-	.doc = "Show where the ranks of a job are, or one of them, right now.\v"
-	       "Without JOB, the only job that you may see. A name of digits is a rank where there "
-	       "is no "
-	       "such job. Exit status: 0 done, 1 no answer, 3 nothing could be seen.",
+	.doc = "Show where the ranks of a job are now, or one of them.\vWithout JOB, the only job "
+	       "that you may see. A number is a rank, unless a job has it as its name. Exit "
+	       "status: 0 done, 1 no answer, 3 no stack is visible.",
 };
 
 /*

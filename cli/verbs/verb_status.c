@@ -51,9 +51,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (args->html && (!args->ops || args->ask.json))
-			argp_error(state, "--html is for --ops, and instead of --json");
+			argp_error(state, "--html needs --ops, and cannot be combined with --json");
 		if (args->output && !args->html)
-			argp_error(state, "--output is for --html");
+			argp_error(state, "--output needs --html");
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state,
@@ -70,13 +70,13 @@ const struct argp cw_argp_status = {
 	.options =
 		(const struct argp_option[]){
 			{ "ops", OPT_OPS, NULL, 0,
-			  "Show instead what the ops of this node's ranks add up to", 0 },
+			  "Show sums and times of the calls of this node's ranks instead", 0 },
 			{ "html", OPT_HTML, NULL, 0,
-			  "With --ops: write a page, with pictures and who comes late", 0 },
-			{ "output", 'o', "FILE", 0,
-			  "Where the page goes (default: standard output)", 0 },
+			  "With --ops: write an HTML page, with charts and late ranks", 0 },
+			{ "output", 'o', "FILE", 0, "File for the page (default: standard output)",
+			  0 },
 			{ "watch", OPT_WATCH, NULL, 0,
-			  "Show it again every two seconds, as much as fits the terminal", 0 },
+			  "Update the output every two seconds, as much as fits the terminal", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -154,7 +154,7 @@ static int show_page(const struct status_args *args, const json_t *ops)
 	if (!out)
 		return CW_EXIT_ERROR;
 	if (cw_control_ask_status(cw_control_path(args->ask.control), &status, &code, &err) < 0)
-		fprintf(stderr, "collwatch: who comes late is not known: %s\n", err.text);
+		fprintf(stderr, "collwatch: the late ranks are not known: %s\n", err.text);
 	r = cw_page_file_close(out, cw_render_ops_page(out, ops, status));
 	json_decref(status);
 	if (r == 0)

@@ -66,8 +66,8 @@ const struct argp cw_argp_top = {
 			{ "once", OPT_ONCE, NULL, 0, "Show two seconds, then end", 0 }, { 0 } },
 	.parser = parse_opt,
 	.children = cw_ask_children,
-	.doc = "Show what this node's ranks call right now, every two seconds, until Ctrl-C.\v"
-	       "Exit status: 0 shown, 1 no answer.",
+	.doc = "Show the current calls of this node's ranks, every two seconds, until "
+	       "Ctrl-C.\vExit status: 0 shown, 1 no answer.",
 };
 
 static void sample_fini(struct sample *s)

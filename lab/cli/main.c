@@ -10,9 +10,9 @@
 const char *argp_program_version = "collwatch-lab " CW_VERSION ", commit " CW_COMMIT;
 
 static const struct cw_verb verbs[] = {
-	{ "demo", cw_verb_demo, "watch a hang being diagnosed, on this machine, without a GPU",
+	{ "demo", cw_verb_demo, "diagnose a simulated hang on this machine, without a GPU",
 	  &cw_argp_demo, cw_demo_value, NULL },
-	{ "suite", cw_verb_suite, "run labelled scenarios, say how often the verdict is right",
+	{ "suite", cw_verb_suite, "run labelled scenarios, and count the right verdicts",
 	  &cw_argp_suite, NULL, NULL },
 	{ "proxies", cw_verb_proxies, "draw faults of the network and of GPUs, in a model of NCCL",
 	  &cw_argp_proxies, NULL, NULL },

@@ -177,7 +177,7 @@ def test_run_loads_the_agent_beside_a_library_that_complains():
 
 
 def test_run_of_nothing_and_of_what_is_not_there_fails():
-    expect(run("run"), 1, err="what shall be run?")
+    expect(run("run"), 1, err="no program given")
     expect(run("run", "--", "/nowhere/program"), 127, err="cannot run /nowhere/program")
 
 
@@ -224,12 +224,12 @@ def test_report_lists_only_what_was_asked_for():
         shown = ask("--class", "mismatch", "--since", "3h")
         expect(shown, 0, "number 2")
         assert "number 1" not in shown.stdout and "number 3" not in shown.stdout, shown.stdout
-        expect(ask("--node", "node-z"), 0, "of those asked for: no incidents\n")
-        expect(ask("--since", "tomorrow"), 1, "", 'is no time like 2h, yesterday')
+        expect(ask("--node", "node-z"), 0, "of the selected ones: no incidents\n")
+        expect(ask("--since", "tomorrow"), 1, "", 'is not a time like 2h, yesterday')
         expect(ask("--since", "2999-01-01"), 1, "", 'is not in the past')
         expect(ask("--class", "mismach"), 1, "", 'did you mean "mismatch"?')
         expect(ask("--class", "weather"), 1, "", "there are: process_dead ")
-        expect(ask("--class", "slow", f"{3:016x}"), 1, "", "are for the list")
+        expect(ask("--class", "slow", f"{3:016x}"), 1, "", "select from the list")
 
 
 PATIENT_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/patient_rank.py")
@@ -409,7 +409,7 @@ def test_status_tells_of_growth_before_it_overflows(daemon):
 
 
 @pytest.mark.parametrize("what, cause", [
-    ("headroom", "stopped by collwatch at numbers about to leave their type (COLLWATCH_STOP_AT), "),
+    ("headroom", "stopped by collwatch at values near the limit of their type (COLLWATCH_STOP_AT), "),
     ("nonfinite", "stopped by collwatch at NaN or Inf (COLLWATCH_STOP_AT), ")])
 def test_a_rank_is_stopped_where_its_user_asks_for_it(daemon, what, cause):
     if not has_kernel():
@@ -443,7 +443,7 @@ def test_without_a_daemon_it_says_so():
     for verb in (["status"], ["report"], ["report", "0123456789abcdef"], ["stacks"], ["stacks", "3"], ["mute", "j"]):
         expect(run(*verb, "--control", "/nowhere/a b.sock"), 1, "",
                "no daemon answers on /nowhere/a b.sock: No such file or directory; "
-               "`collwatch doctor --control '/nowhere/a b.sock'` finds out why")
+               "run `collwatch doctor --control '/nowhere/a b.sock'` to find out why")
     expect(run("report", "/nowhere/bundle"), 1, "", "/nowhere/bundle: there is no such bundle")
 
 
@@ -455,10 +455,10 @@ def test_an_error_names_the_object():
             with open(path, "w", encoding="ascii") as f:
                 f.write("# Notes\n\nText.\n")
         for verb in "report", "analyze", "numerics":
-            expect(run(verb, at + "/"), 1, "", f"{at}/ is no bundle: it has no incident.json")
+            expect(run(verb, at + "/"), 1, "", f"{at}/ is not a bundle: it has no incident.json")
         expect(run("report", at + "/none"), 1, "", f"{at}/none: there is no such bundle")
-        expect(run("report", text), 1, "", f"{text} is a file and no bundle")
-        expect(run("analyze", text), 1, "", f"{text}: this is no flight record")
+        expect(run("report", text), 1, "", f"{text} is a file, not a bundle")
+        expect(run("analyze", text), 1, "", f"{text}: not a flight record")
         expect(run("analyze", "--flight-recorder", text), 1, "", f"{text} is a file: give the directory")
         expect(run("analyze", "--flight-recorder", at + "/none"), 1, "", f"{at}/none: No such file")
         expect(run("analyze", "--flight-recorder", dumps), 3, "",

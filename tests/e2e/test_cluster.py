@@ -70,10 +70,10 @@ def test_init_cluster_refuses_what_makes_no_cluster():
                 (["a=10.0.0.1:1", "a=10.0.0.2:1"], "named twice"),
                 (["a=10.0.0.1:1", "b=10.0.0.2"], "not of the form"),
                 (["a=10.0.0.1:1", "b"], "NAME=ADDRESS:PORT"),
-                (["a=10.0.0.1:1", "b=0.0.0.0:1"], "nobody can connect"),
+                (["a=10.0.0.1:1", "b=0.0.0.0:1"], "cannot connect to that address"),
                 (["a=10.0.0.1:1", "../b=10.0.0.2:1"], "NAME=ADDRESS:PORT"),
                 (["a=10.0.0.1:1", "..=10.0.0.2:1"], "NAME=ADDRESS:PORT"),
-                (["a=10.0.0.1:1", "--peers-from=d.example:1"], "has a name only"),
+                (["a=10.0.0.1:1", "--peers-from=d.example:1"], "give only the node's name"),
                 (["--peers-from=10.0.0.1:1"], "is an address"),
                 (["--peers-from=d.example"], "address:port"),
                 (["--peers-from=d.example:1", "--certificates"], "give --node NAME")):

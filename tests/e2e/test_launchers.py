@@ -229,8 +229,8 @@ def test_a_mistyped_variable_is_refused_before_the_start():
                              ("COLLWATCH_SUMMARY", "on", b"it takes off, sampled, full"),
                              ("COLLWATCH_POLICY", "trainig", b"did you mean training?"),
                              ("COLLWATCH_STOP_AT", "overflow", b"it takes nonfinite, headroom"),
-                             ("COLLWATCH_JOB_TIMEOUT", "30", b"no time like 30min"),
-                             ("COLLWATCH_RECORD", "here", b"no absolute path"),
+                             ("COLLWATCH_JOB_TIMEOUT", "30", b"not a duration like 30min"),
+                             ("COLLWATCH_RECORD", "here", b"not an absolute path"),
                              ("COLLWATCH_PEERS", "gpu[1-", b"without its ]")):
         more = {"COLLWATCH_PEER_KEY": "0" * 64} if name == "COLLWATCH_PEERS" else {}
         not_started(*(["--standalone"] if more else []), why=why, env={name: value, **more})
@@ -244,7 +244,7 @@ def test_variables_that_are_right_or_of_others_are_no_mistake():
     done = run(*python("print('ran')"), env=right)
     expect(done.stdout == b"ran\n" and b"COLLWATCH_" not in done.stderr, done)
     done = run(*python("print('ran')"), env={"COLLWATCH_ZZZQQ": "1"})
-    expect(done.stdout == b"ran\n" and b"COLLWATCH_ZZZQQ is no variable of collwatch" in done.stderr, done)
+    expect(done.stdout == b"ran\n" and b"COLLWATCH_ZZZQQ is not a variable of collwatch" in done.stderr, done)
 
 
 def test_each_word_for_on_disables():
@@ -262,7 +262,7 @@ def test_a_program_that_the_agent_cannot_enter_is_named_before_the_start():
                               input=b"int main(void) { return 7; }", stderr=subprocess.DEVNULL)
         expect(done.returncode == 0, "a static libc is part of libc6-dev")
         done = run("--", static)
-        expect(done.returncode == 7 and b"is linked statically: the agent cannot enter it" in done.stderr, done)
+        expect(done.returncode == 7 and b"is linked statically, so the agent cannot be loaded into it" in done.stderr, done)
         expect(b"loaded" not in done.stderr, done)
         # A loader that is run by itself preloads.
         loader = re.search(rb"interpreter: ([^\]]+)", subprocess.run(
@@ -336,7 +336,7 @@ def test_this_host_is_known_among_the_peers_and_the_port_is_the_keys():
 
 
 def test_peers_that_cannot_be_are_refused_before_the_start():
-    said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is no list of hosts", "a=b": b"is not NAME=ADDRESS:PORT",
+    said = {"gpu[1-": b"--peers: ", 'a="b:1': b"is not a list of hosts", "a=b": b"is not NAME=ADDRESS:PORT",
             "gpu1:7501,gpu2": b'"7501,gpu2" is no port'}
     for peers, why in said.items():
         not_started("--peers", peers, why=why)
@@ -420,7 +420,7 @@ def test_an_agent_without_a_record_is_reported_by_run():
         for options in [], ["--tag-output"]:
             done = run(*options, *steps(tmp), **trains(tmp=tmp, preexec_fn=small_files))
             expect(done.returncode == 0 and b"done steps=3" in done.stdout, done)
-            expect(done.stderr.count(b"the agent could make no record: File too large; raise the file size limit")
+            expect(done.stderr.count(b"the agent could not make a record: File too large; raise the file size limit")
                    == 1 and NOTHING not in done.stderr, done)
             os.unlink(tmp + "/uid")
 
@@ -433,9 +433,9 @@ def test_an_agent_without_a_record_is_reported_by_the_daemon(daemon):
         done = subprocess.run(steps(tmp)[1:], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               check=False, **more)
         expect(done.returncode == 0 and done.stderr == b"" and done.stdout.startswith(b"done steps=3"), done)
-    wait_until(lambda: "is not watched: its agent could make no flight record: File too large" in daemon.log(),
+    wait_until(lambda: "is not watched: its agent could not make a flight record: File too large" in daemon.log(),
                daemon.log)
-    expect(any("could make no flight record (File too large)" in note for note in daemon.notes()), daemon.notes())
+    expect(any("could not make a flight record (File too large)" in note for note in daemon.notes()), daemon.notes())
 
 
 def check_hang_under_launcher(daemon, label):

@@ -55,7 +55,7 @@ def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute(cluster):
                        if p["node"] == dead.name}
     wait_until(lambda: "connected" not in seen_as(), "it is missed")
     out = others[0].ask("mute", "kept", "--unmute").stdout
-    expect("alerts go out" in out and f"note: {dead.name} did not answer: a mute kept there" in
+    expect("alerts are sent again" in out and f"note: {dead.name} did not answer: a mute kept there" in
            out, out)
     # The others have forgotten the mute that it announced while it lived.
     wait_until(lambda: mute_of(leader, "kept") is None, "alerts go out")
@@ -64,7 +64,7 @@ def test_a_dead_node_is_named_when_a_job_is_unmuted_and_keeps_its_mute(cluster):
     expect(muted["node"] == dead.name, muted)
     wait_until(lambda: seen_as() == {"connected"}, "all meet")
     out = others[0].ask("mute", "kept", "--unmute").stdout
-    expect("alerts go out" in out and "did not answer" not in out, out)
+    expect("alerts are sent again" in out and "did not answer" not in out, out)
     wait_until(lambda: all(mute_of(n, "kept") is None for n in cluster.nodes),
                "for good")
 
@@ -239,7 +239,7 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
     # By way of the daemon: all of it, to the last digit, or the word that it is not.
     leader.said("report", doc["id"], "--copy", copy + "-by-id")
     by_id = numbers_of_bundle(copy + "-by-id")
-    expect(by_id == said or "too much for a copy" in by_id["silent"], f"{by_id}, not {said}")
+    expect(by_id == said or "too large for a copy" in by_id["silent"], f"{by_id}, not {said}")
 
 
 def feed_nan_and_end(cluster, label):
@@ -309,7 +309,7 @@ def test_a_job_that_was_started_again_without_summaries_has_none(cluster, n_node
     label, asked = f"without-{os.getpid()}-{n_nodes}", cluster.nodes[0]
     feed_nan_and_end(cluster, label)
     expect(numbers_of(asked, label).returncode == 2, "ended, it is told of still")
-    none = "no node has tensor summaries of such a job" if n_nodes == 3 else \
+    none = "no node has tensor summaries of this job" if n_nodes == 3 else \
         "of an earlier run were set aside, with NaN or Inf"
     with Job(label, n_nodes, QUIET, cluster.nodes[-n_nodes:], program=[sys.executable, TRAIN_LOOP_PY]):
         done = lambda: numbers_of(asked, label)

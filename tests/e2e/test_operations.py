@@ -304,7 +304,7 @@ def test_muted_and_shadowed_jobs_alert_nobody(daemon, receiver):
     expect(daemon.document(muted)["suppressed"] == "muted", daemon.document(muted))
 
     out = daemon.ask("mute", "muted", "--unmute", uid=uid).stdout
-    expect("alerts go out" in out, out)
+    expect("alerts are sent again" in out, out)
     expect(daemon.ask("mute", "muted", "--unmute", check=False).returncode == 3, "twice")
     jobs["loud"].kill(1)
     wait_until(lambda: receiver.posts, "the alert of the third")

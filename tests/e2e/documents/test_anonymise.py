@@ -263,7 +263,7 @@ def test_a_copy_never_goes_where_something_is():
         path = made_bundle(tmp)
         done = subprocess.run([COLLWATCH, "report", "--copy", tmp, path], stderr=subprocess.PIPE,
                               check=False, timeout=120)
-        assert done.returncode == 1 and b"is there already" in done.stderr, done
+        assert done.returncode == 1 and b"exists already" in done.stderr, done
         printed("report", "--copy", tmp + "/new/", path)
         for name in os.listdir(path):
             assert read(f"{tmp}/new/{name}") == read(f"{path}/{name}"), name

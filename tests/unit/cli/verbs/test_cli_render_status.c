@@ -163,7 +163,7 @@ Test(cli_render_status, of_a_fleet_it_shows_the_trouble_and_counts_the_rest)
 	cr_assert_not_null(strstr(text, "peers: 511 of 512 connected"));
 	cr_assert_not_null(strstr(text, "hang      n400  4096 of 4096 ranks"));
 	cr_assert_lt(strstr(text, "n400"), strstr(text, "healthy"));
-	cr_assert_not_null(strstr(text, "more jobs, none in more trouble than these"));
+	cr_assert_not_null(strstr(text, "more jobs, none in a worse state than these"));
 	free(text);
 	free(json);
 	json_decref(doc);
@@ -194,7 +194,7 @@ Test(cli_render_status, lists_incidents)
 	text = text_of(cw_render_incidents,
 		       "{\"incidents\":[{\"id\":\"0123\",\"job\":\"name:4711\","
 		       "\"closed_as\":\"unseen\"}]}");
-	cr_assert_not_null(strstr(text, "4711  over (unseen: when it ended is not known)\n"));
+	cr_assert_not_null(strstr(text, "4711  over (unseen: the time of its end is not known)\n"));
 	free(text);
 }
 
@@ -219,16 +219,14 @@ Test(cli_render_status, tells_where_a_mute_holds_and_which_nodes_could_not_be_to
 					     "\"node\":\"a\"},\"nodes\":[\"b\"],\"silent\":[\"c\"],"
 					     "\"silent_count\":1}");
 
-	cr_assert_str_eq(text, "j: muted on a, b until it is unmuted\n"
-			       "note: c did not answer: it is not muted there\n");
+	cr_assert_str_eq(text, "j: muted on a, b until it is unmuted\nnote: c did not answer: the "
+			       "job is not muted there\n");
 	free(text);
 	text = text_of(cw_render_mute,
 		       "{\"job\":\"name:j\",\"muted\":null,\"silent\":[\"c\",\"d\"],"
 		       "\"silent_count\":4}");
-	cr_assert_str_eq(text,
-			 "j: alerts go out\n"
-			 "note: c, d and 2 others did not answer: a mute kept there holds again "
-			 "when the node is back\n");
+	cr_assert_str_eq(text, "j: alerts are sent again\nnote: c, d and 2 others did not answer: "
+			       "a mute kept there becomes active again when the node is back\n");
 	free(text);
 	text = text_of(cw_render_mute,
 		       "{\"job\":\"j\",\"muted\":{\"until\":\"2026\",\"node\":\"a\"}}");
@@ -254,16 +252,16 @@ Test(cli_render_status, tells_that_other_nodes_were_not_asked)
 	char *text = text_of(cw_render_incidents, "{\"incidents\":[],\"silent_count\":0,"
 						  "\"not_asked\":3}");
 
-	cr_assert_str_eq(text,
-			 "no incidents\n"
-			 "note: the other nodes were not asked, too many questions are under "
-			 "way: incidents kept there are missing; try again in a few seconds\n");
+	cr_assert_str_eq(
+		text,
+		"no incidents\nnote: the other nodes were not asked, because too many requests are "
+		"running: incidents kept there are missing; try again in a few seconds\n");
 	free(text);
 	text = text_of(cw_render_mute, "{\"job\":\"j\",\"muted\":{\"until\":null,"
 				       "\"node\":\"a\"},\"not_asked\":1}");
-	cr_assert_str_eq(text, "j: muted on a until it is unmuted\n"
-			       "note: the other node was not asked, too many questions are under "
-			       "way: it is not muted there; try again in a few seconds\n");
+	cr_assert_str_eq(text, "j: muted on a until it is unmuted\nnote: the other node was not "
+			       "asked, because too many requests are running: the job is not muted "
+			       "there; try again in a few seconds\n");
 	free(text);
 }
 
