@@ -259,29 +259,28 @@ static void judge(struct baseline_job *job)
 	if (job->n_differ)
 		job->outcome = BASELINE_OUTCOME_DIFFERS;
 	else if (job->world_size_a && !is_whole(job))
-		(void)snprintf(
-			job->why, sizeof(job->why),
-			"what there is, is equal, but ranks are missing: %u of %d are in the baseline, "
-			"%u of %d in what was checked",
-			job->parts[0].a.n_ranks, job->world_size_a, job->parts[0].b.n_ranks,
-			job->world_size_b);
+		(void)snprintf(job->why, sizeof(job->why),
+			       "all ranks that both have are equal, but ranks are missing: %u of "
+			       "%d are in the baseline, %u of %d in the check",
+			       job->parts[0].a.n_ranks, job->world_size_a, job->parts[0].b.n_ranks,
+			       job->world_size_b);
 	else if (job->world_size_a && job->sum.n_checked == 0)
 		(void)snprintf(
 			job->why, sizeof(job->why),
-			"the baseline is of a job of %d, what was checked of %d, and of communicators "
-			"that have other members in each, no call has numbers in both",
+			"the baseline is of a job of %d ranks and the check of %d, and their "
+			"communicators have different members, so no call has tensors in both",
 			job->world_size_a, job->world_size_b);
 	else if (alone)
 		(void)snprintf(job->why, sizeof(job->why), "%srank %d %s in %s only",
 			       has_other_part || alone->part ? name_of_part(alone->part) : "",
 			       alone->rank, alone->part ? "are" : "is",
-			       alone->a.is_there ? "the baseline" : "what was checked");
+			       alone->a.is_there ? "the baseline" : "the check");
 	else if (job->sum.n_checked == 0)
-		(void)snprintf(
-			job->why, sizeof(job->why),
-			"no op has numbers in both; the baseline has %llu, of which %llu were "
-			"found again",
-			(unsigned long long)job->sum.n_a, (unsigned long long)job->sum.n_paired);
+		(void)snprintf(job->why, sizeof(job->why),
+			       "no op has tensors in both; the baseline has %llu ops, of which the "
+			       "check has %llu",
+			       (unsigned long long)job->sum.n_a,
+			       (unsigned long long)job->sum.n_paired);
 	else
 		job->outcome = BASELINE_OUTCOME_EQUAL;
 }
@@ -334,7 +333,8 @@ static int each_rank(const struct baseline_listing *from, take_rank_fn take,
 	}
 	if (r == -E2BIG)
 		return cw_err_set(err, E2BIG,
-				  "too many communicators, or calls on those that both jobs have");
+				  "too many communicators, or too many calls on the communicators "
+				  "that both jobs have");
 	return r < 0 ? cw_err_set(err, ENOMEM, "out of memory") : 0;
 }
 

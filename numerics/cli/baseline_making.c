@@ -26,7 +26,7 @@ int baseline_making_dir(const char *dir, struct cw_err *err)
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		return cw_err_set(err, errno, "%s: %s", dir, strerror(errno));
 	if (baseline_dir_has(dir))
-		return cw_err_set(err, EEXIST, "%s: has baselines already", dir);
+		return cw_err_set(err, EEXIST, "%s: the directory already has baselines", dir);
 	return 0;
 }
 
@@ -46,10 +46,10 @@ static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 			(unsigned long long)n[CW_BASELINE_N_LOST_OPS],
 			(unsigned long long)n[CW_BASELINE_N_LOST_TENSORS]);
 	if (n[CW_BASELINE_N_NOT_COLLECTED])
-		fprintf(stderr, "; tensors that had no place, or could not be looked at %llu",
+		fprintf(stderr, "; tensors over the limit or not readable %llu",
 			(unsigned long long)n[CW_BASELINE_N_NOT_COLLECTED]);
 	if (n[CW_BASELINE_N_PARTIAL])
-		fprintf(stderr, "; tensors looked at in part %llu",
+		fprintf(stderr, "; tensors examined in part %llu",
 			(unsigned long long)n[CW_BASELINE_N_PARTIAL]);
 	if (n[CW_BASELINE_N_UNSEEN])
 		fprintf(stderr, "; launches of graphs and calls without a number %llu",
@@ -57,8 +57,8 @@ static void say_lost(const struct cw_baseline_collected *said, bool is_complete)
 	fputc('\n', stderr);
 	if (is_complete && !said->waited)
 		fprintf(stderr,
-			"collwatch: rank %d did not wait to be read, so numbers may be lost: its "
-			"agent does not see this $TMPDIR, as in a container\n",
+			"collwatch: rank %d did not wait for its reader, so tensors may be lost: "
+			"its agent does not see this $TMPDIR (a container, for example)\n",
 			said->rank);
 }
 
@@ -66,7 +66,7 @@ static int say_end(const struct baseline_rank_end *end, bool is_complete)
 {
 	if (end->error == -EEXIST)
 		fprintf(stderr,
-			"collwatch: process %u is another one of rank %d: it is not in the "
+			"collwatch: process %u is a second process of rank %d: it is not in the "
 			"baseline\n",
 			end->said.pid, end->said.rank);
 	else if (end->error == -ENODATA)
@@ -97,7 +97,7 @@ static void say_missing(const struct baseline_rank_end *ends, uint32_t n, bool i
 	if (n >= nranks)
 		return;
 	fprintf(stderr, "collwatch: ranks read: %u of %u%s%s\n", n, nranks,
-		is_program ? "; others are recorded on their nodes, or made no call" : "",
+		is_program ? "; the others are recorded on their nodes, or made no call" : "",
 		is_program && !is_complete ? ", or ended before they were found (with --complete "
 					     "they wait for that)"
 					   : "");
@@ -121,7 +121,7 @@ static int say_ends(const struct baseline_rank_end *ends, uint32_t n, bool is_co
 	if (!n_operators)
 		say_missing(ends, n, is_program, is_complete);
 	if (status == BASELINE_EXIT_EQUAL && !tensors) {
-		fprintf(stderr, n ? "collwatch: no tensors were looked at\n"
+		fprintf(stderr, n ? "collwatch: no tensor was examined\n"
 				  : "collwatch: no rank with NCCL calls was seen\n");
 		status = BASELINE_EXIT_INCOMPARABLE;
 	}
@@ -144,7 +144,7 @@ static int read_lines(const char *path, const char *dir, uint64_t *n_operators)
 	if (said.n_lost)
 		fprintf(stderr, "; lost calls %llu", (unsigned long long)said.n_lost);
 	if (said.n_unread)
-		fprintf(stderr, "; tensors that could not be looked at %llu",
+		fprintf(stderr, "; tensors that were not readable %llu",
 			(unsigned long long)said.n_unread);
 	fputc('\n', stderr);
 	*n_operators += said.n_calls;

@@ -123,7 +123,7 @@ char *baseline_text_first(const struct baseline_rank *rank, char *buf, size_t le
 	add_place(&l, rank->op_b.is_there ? &rank->op_b : &rank->op_a);
 	switch (d->what) {
 	case CW_BASELINE_MISSING:
-		cw_text_append(buf, len, " is in the baseline and was not called here");
+		cw_text_append(buf, len, " is in the baseline, but was not called here");
 		break;
 	case CW_BASELINE_EXTRA:
 		cw_text_append(buf, len, " is not in the baseline");
@@ -146,7 +146,7 @@ static void add_side(struct line *l, const struct cw_baseline_row *row, enum cw_
 {
 	cw_text_append(l->buf, l->len, "  %s: ", side == CW_BASELINE_IN ? "in" : "out");
 	if (!cw_baseline_row_has(row, side)) {
-		cw_text_append(l->buf, l->len, "not looked at");
+		cw_text_append(l->buf, l->len, "not examined");
 		return;
 	}
 	cw_text_append(l->buf, l->len, "absmax %.9g",
@@ -217,12 +217,10 @@ char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t l
 	if (s->n_denied)
 		cw_text_append(buf, len, "; %" PRIu64 " left out as asked", s->n_denied);
 	if (s->n_skipped_a)
-		cw_text_append(buf, len,
-			       "; %" PRIu64 " in the baseline are from before what was checked",
+		cw_text_append(buf, len, "; %" PRIu64 " in the baseline are from before the check",
 			       s->n_skipped_a);
 	if (s->n_skipped_b)
-		cw_text_append(buf, len,
-			       "; %" PRIu64 " of what was checked are from before the baseline",
+		cw_text_append(buf, len, "; %" PRIu64 " of the check are from before the baseline",
 			       s->n_skipped_b);
 	return end(&l);
 }
@@ -232,11 +230,10 @@ char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *bu
 	static const char *const words[CW_BASELINE_COUNTERS] = {
 		[CW_BASELINE_N_LOST_OPS] = "calls overwritten before they were read",
 		[CW_BASELINE_N_LOST_TENSORS] = "tensors at most overwritten before they were read",
-		[CW_BASELINE_N_PARTIAL] = "tensors looked at in part, which no two runs share",
+		[CW_BASELINE_N_PARTIAL] = "tensors examined in part, which two runs never share",
 		[CW_BASELINE_N_UNSEEN] = "launches of graphs or calls without a number",
-		[CW_BASELINE_N_REFUSED] = "calls beyond what a baseline holds",
-		[CW_BASELINE_N_NOT_COLLECTED] =
-			"tensors that had no place, or could not be looked at",
+		[CW_BASELINE_N_REFUSED] = "calls over the limit of a baseline",
+		[CW_BASELINE_N_NOT_COLLECTED] = "tensors over the limit or not readable",
 	};
 	uint64_t sums[CW_BASELINE_COUNTERS] = { 0 };
 	uint32_t n_unfinished = 0;

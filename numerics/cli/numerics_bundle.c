@@ -61,9 +61,10 @@ static void name_silent(const json_t *doc, struct numerics_silent *silent)
 	if (cw_json_int(doc, "silent_count", 0) > (json_int_t)json_array_size(names))
 		numerics_gather_silent(silent, "others");
 	if (strcmp(why, CW_TENSOR_SAMPLES_DOC_ASKING) == 0)
-		numerics_gather_silent(silent, "nodes that were still being asked");
+		numerics_gather_silent(silent, "nodes that had not answered yet");
 	else if (strcmp(why, CW_TENSOR_SAMPLES_DOC_TOO_MUCH) == 0)
-		numerics_gather_silent(silent, "nodes whose tensors were too much for a copy");
+		numerics_gather_silent(silent,
+				       "nodes whose tensor summaries were too large for a copy");
 }
 
 /* Adds other nodes' documents. An error in one document does not affect the others. */
@@ -160,11 +161,12 @@ static int add_all(struct numerics_gather *g, const struct cw_bundle *bundle, co
 	json_array_foreach (bundle->remote_summaries, i, doc)
 		name_silent(doc, &silent);
 	if (bundle->n_remote_summaries_omitted)
-		numerics_gather_silent(&silent, "nodes whose tensors are too much to be read");
+		numerics_gather_silent(&silent,
+				       "nodes whose tensor summaries are too large to read");
 	if (pages == PAGES_ANOTHERS)
 		numerics_gather_silent(
 			&silent,
-			"other nodes, which were asked when the job had been started again");
+			"other nodes, which were queried after the job had been restarted");
 	if (bundle->summaries && pages != PAGES_ALL)
 		r = add_own(g, bundle, has_others ? NULL : path, in, err);
 	if (r == 0 && pages != PAGES_ANOTHERS)

@@ -185,7 +185,7 @@ char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, siz
 	if (dropped)
 		add(&l, "; %" PRIu64 " call%s left out", dropped, dropped == 1 ? " was" : "s were");
 	if (unread)
-		add(&l, "; %" PRIu64 " tensor%s of kinds that cannot be looked at", unread,
+		add(&l, "; %" PRIu64 " tensor%s of kinds that cannot be examined", unread,
 		    unread == 1 ? " was" : "s were");
 	for (uint32_t i = 0; i < in->n; i++) {
 		const json_t *denied = in->files[i].denied, *each;
@@ -193,7 +193,7 @@ char *numerics_modules_coverage(const struct cw_tensor_lines *in, char *buf, siz
 
 		json_array_foreach (denied, k, each)
 			add(&l, "%s%s",
-			    k ? " " : "; modules not looked at: ", json_string_value(each));
+			    k ? " " : "; modules not examined: ", json_string_value(each));
 		if (json_array_size(denied))
 			break;
 	}
@@ -356,12 +356,11 @@ void numerics_modules_show(FILE *out, const struct cw_tensor_lines *in,
 		for (size_t i = 0; i < json_array_size(in->files[f].stops); i++)
 			show_stop(out, &in->files[f], json_array_get(in->files[f].stops, i), last);
 	if (!numerics_modules_is_alarming(in, said) && !numerics_modules_has_looked(in))
-		fprintf(out,
-			"nothing was looked at: the program ended in its first step, or the model "
-			"that watch() was given was not called, was compiled, or has no module "
-			"that is not left out\n");
+		fprintf(out, "no module was examined: the program ended in its first step, or the "
+			     "model passed to watch() was not called, was compiled, or has only "
+			     "excluded modules\n");
 	else if (!numerics_modules_is_alarming(in, said) && !said->n_rows)
-		fprintf(out, "nothing to look at: no NaN, no infinity that was not put in, and no "
+		fprintf(out, "no finding: no NaN, no infinity that was not an input, and no "
 			     "replica that differs\n");
 	fprintf(out, "%s\n", numerics_modules_coverage(in, text, sizeof(text)));
 }

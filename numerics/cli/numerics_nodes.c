@@ -174,8 +174,10 @@ static int choose_job(const struct numerics_nodes *nodes, const struct cw_numeri
 		if (!label)
 			label = label_of(job);
 		if (strcmp(label, label_of(job)) != 0)
-			return cw_err_set(err, ENOTUNIQ, "%s: is it %s or %s? Give the whole of it",
-					  nodes->job, label, label_of(job));
+			return cw_err_set(
+				err, ENOTUNIQ,
+				"%s: the name is ambiguous (%s or %s): give the complete name",
+				nodes->job, label, label_of(job));
 	}
 	*ret_uid = uid;
 	*ret_label = label ? label : "";
@@ -295,7 +297,7 @@ static void name_silent(const json_t *doc, struct numerics_silent *silent)
 	if (n > (json_int_t)json_array_size(names))
 		numerics_gather_silent(silent, "others");
 	if (cw_json_int(doc, "not_asked", 0) > 0)
-		numerics_gather_silent(silent, "those that had no turn");
+		numerics_gather_silent(silent, "those that were not queried");
 }
 
 /*

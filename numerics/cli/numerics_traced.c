@@ -198,9 +198,8 @@ void numerics_traced_show(FILE *out, const struct cw_tensor_lines *in,
 		is_shown = is_shown || s.has_heading;
 	}
 	if (asked->n && !is_shown)
-		fprintf(out,
-			"none of the steps in --trace-steps was traced: collwatch.torch writes "
-			"each call of those in its own --trace-steps\n");
+		fprintf(out, "none of the steps in --trace-steps was traced: collwatch.torch "
+			     "writes each call of the steps in its own --trace-steps only\n");
 	if (!is_shown)
 		show_there(out, in);
 }

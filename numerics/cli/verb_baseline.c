@@ -70,7 +70,7 @@ static double tolerance(const char *arg, struct argp_state *state)
 	double v = strtod(arg, &rest);
 
 	if (rest == arg || *rest || !isfinite(v) || v < 0)
-		argp_error(state, "%s: a tolerance is a number, 0 or more", arg);
+		argp_error(state, "%s: a tolerance must be a number of 0 or more", arg);
 	return v;
 }
 
@@ -79,32 +79,33 @@ static void check_all(const struct args *args, struct argp_state *state)
 	bool records = args->verb && strcmp(args->verb, "record") == 0;
 
 	if (!records && (!args->verb || strcmp(args->verb, "check") != 0))
-		argp_error(state, "expected: record -o DIRECTORY …, or check DIRECTORY …");
+		argp_error(state, "give record -o DIRECTORY …, or check DIRECTORY …");
 	if (records && !args->output)
-		argp_error(state, "record: -o DIRECTORY is where the baseline goes");
+		argp_error(state, "record: no directory given for the baseline: add -o DIRECTORY");
 	if (!records && !args->dir)
-		argp_error(state, "check: which baseline?");
+		argp_error(state, "check: no baseline given");
 	if (!args->making.program == !args->making.n_paths)
 		argp_error(state, "give either flight records%s, or \"--\" and a program",
 			   records ? "" : " or another baseline");
 	if (records && (args->json || args->html || args->request.n_filters || !isnan(args->rtol) ||
 			!isnan(args->atol) || args->keep))
+		argp_error(state,
+			   "--json, --html, --rtol, --atol, --only, --skip and --keep need check");
+	if (!records && args->output && !args->html)
 		argp_error(
 			state,
-			"--json, --html, --rtol, --atol, --only, --skip and --keep go with check");
-	if (!records && args->output && !args->html)
-		argp_error(state, "-o goes with record, or --html; --keep keeps what is checked");
+			"-o needs record or --html; to keep the recording of a check, use --keep");
 	if (args->json && args->html)
 		argp_error(state, "give either --json or --html");
 	if (!args->making.program &&
 	    (args->making.agent || args->making.summary || args->making.complete))
-		argp_error(state, "--agent, --summary and --complete go with a program");
+		argp_error(state, "--agent, --summary and --complete need a program");
 	if (args->making.summary && strcmp(args->making.summary, "full") != 0 &&
 	    strcmp(args->making.summary, "sampled") != 0)
 		argp_error(state, "--summary: full or sampled");
 	if (args->making.complete && args->making.summary &&
 	    strcmp(args->making.summary, "full") != 0)
-		argp_error(state, "--complete goes with --summary full");
+		argp_error(state, "--complete needs --summary full");
 }
 
 static void add_filter(struct args *args, const char *arg, bool skips, struct argp_state *state)
@@ -114,7 +115,7 @@ static void add_filter(struct args *args, const char *arg, bool skips, struct ar
 	if (r == -E2BIG)
 		argp_error(state, "--only, --skip: more than %u", BASELINE_FILTERS);
 	if (r < 0)
-		argp_error(state, "%s: kind=PATTERN, comm=PATTERN or site=PATTERN", arg);
+		argp_error(state, "%s: give kind=PATTERN, comm=PATTERN or site=PATTERN", arg);
 }
 
 static error_t parse_opt(int key, char *arg, struct argp_state *state)
@@ -168,15 +169,17 @@ const struct argp cw_argp_baseline = {
 	.options =
 		(const struct argp_option[]){
 			{ "output", 'o', "PATH", 0,
-			  "record: directory of the baseline; check --html: file of the page", 0 },
+			  "record: directory for the baseline; check --html: file for the page",
+			  0 },
 			{ "agent", OPT_AGENT, "FILE", 0,
 			  "The agent (default: the one of this installation)", 0 },
 			{ "summary", OPT_SUMMARY, "POLICY", 0,
-			  "full (default) or sampled, of which only tensors that were looked at "
-			  "whole are compared",
+			  "full (default) or sampled; of sampled tensors, only those that were "
+			  "examined completely are compared",
 			  0 },
 			{ "complete", OPT_COMPLETE, NULL, 0,
-			  "Ranks wait until their numbers have been read, rather than overwrite them",
+			  "Ranks wait until their tensor summaries have been read, instead of "
+			  "overwriting them",
 			  0 },
 			{ "rtol", OPT_RTOL, "X", 0,
 			  "Relative tolerance of elements, for all types (default: each type's)",
@@ -184,13 +187,15 @@ const struct argp cw_argp_baseline = {
 			{ "atol", OPT_ATOL, "X", 0,
 			  "Absolute tolerance of elements, for all types (default: 0)", 0 },
 			{ "only", OPT_ONLY, "KEY=PATTERN", 0,
-			  "Compare ops of that kind, comm or site only; may be repeated", 0 },
+			  "Compare only ops of this kind, comm or site; may be repeated", 0 },
 			{ "skip", OPT_SKIP, "KEY=PATTERN", 0,
-			  "Leave ops of that kind, comm or site out; may be repeated", 0 },
+			  "Exclude ops of this kind, comm or site; may be repeated", 0 },
 			{ "keep", OPT_KEEP, "DIRECTORY", 0,
-			  "check: where to keep what was made of a program or of records", 0 },
-			{ "json", OPT_JSON, NULL, 0, "check: print a document", 0 },
-			{ "html", OPT_HTML, NULL, 0, "check: write a page", 0 },
+			  "check: directory in which to keep the recording of the program or "
+			  "records",
+			  0 },
+			{ "json", OPT_JSON, NULL, 0, "check: print JSON", 0 },
+			{ "html", OPT_HTML, NULL, 0, "check: write an HTML page", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
@@ -199,12 +204,11 @@ const struct argp cw_argp_baseline = {
 		    "check DIRECTORY -- PROGRAM [ARGUMENT…]\n"
 		    "check DIRECTORY RECORD…\n"
 		    "check DIRECTORY DIRECTORY",
-	.doc = "Keep what went into each collective of a run and what came out, and hold another "
-	       "run against it. A RECORD is a flight record, or a file of collwatch.torch with a "
-	       "rank's calls of operators.\v"
-	       "Exit status of check: 0 equal, 1 usage or I/O error, 2 differs, 3 cannot be "
-	       "compared; of record: 0 done, 1 usage or I/O error, 2 the program failed, 3 no "
-	       "tensors were seen.",
+	.doc = "Record the inputs and outputs of each collective of a run, and compare another run "
+	       "with them. A RECORD is a flight record, or a file of collwatch.torch with a rank's "
+	       "calls of operators.\vExit status of check: 0 equal, 1 usage or I/O error, 2 "
+	       "different, 3 cannot be compared; of record: 0 done, 1 usage or I/O error, 2 the "
+	       "program failed, 3 no tensor was examined.",
 };
 
 /* ---- recording ---- */
@@ -231,14 +235,14 @@ static void show_denied(const struct baseline_job *job)
 	const char *a = baseline_text_denied(job, false), *b = baseline_text_denied(job, true);
 
 	if (*a)
-		printf("operators not looked at: %s\n", a);
+		printf("operators not examined: %s\n", a);
 	if (strcmp(a, b) != 0)
-		printf("operators not looked at in what was checked: %s\n", *b ? b : "none");
+		printf("operators not examined in the check: %s\n", *b ? b : "none");
 }
 
 static void show_text(const struct baseline_job *job)
 {
-	static const char *const names[] = { "the baseline", "what was checked" };
+	static const char *const names[] = { "the baseline", "the check" };
 	char text[BASELINE_TEXT_BYTES_MAX];
 	uint32_t shown = 0;
 
@@ -317,7 +321,7 @@ static int compare(const struct args *args, const char *dir, int program)
 	if (program && job.outcome == BASELINE_OUTCOME_EQUAL) {
 		job.outcome = BASELINE_OUTCOME_NONE;
 		(void)snprintf(job.why, sizeof(job.why),
-			       "what there is, is equal, but the program failed");
+			       "all compared ops are equal, but the program failed");
 	}
 	if (show(args, &job) < 0)
 		return BASELINE_EXIT_USAGE;

@@ -62,11 +62,10 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TRACE_STEPS:
 		if (numerics_steps_parse(arg, &args->traced) < 0)
-			argp_error(
-				state,
-				"--trace-steps: \"%s\": give steps and ranges of them (1,3,10-20, "
-				"%u at most), or \"all\"",
-				arg, NUMERICS_STEPS_MAX);
+			argp_error(state,
+				   "--trace-steps: \"%s\": give steps and ranges of steps "
+				   "(1,3,10-20, %u at most), or \"all\"",
+				   arg, NUMERICS_STEPS_MAX);
 		return 0;
 	case 'n':
 		if (cw_parse_u64(arg, 0, LAST_MAX, &args->last) < 0)
@@ -74,7 +73,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_UID:
 		if (cw_parse_u64(arg, 0, UINT32_MAX, &uid) < 0)
-			argp_error(state, "--uid: \"%s\" is no number of a user", arg);
+			argp_error(state, "--uid: \"%s\" is not a user's number", arg);
 		args->uid = (int64_t)uid;
 		return 0;
 	case ARGP_KEY_ARGS:
@@ -83,9 +82,8 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->n_paths)
-			argp_error(
-				state,
-				"give flight records or files of collwatch.torch, one of each rank, a job's name, or a bundle");
+			argp_error(state, "give flight records or files of collwatch.torch (one "
+					  "per rank), a job's name, or a bundle");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -96,27 +94,29 @@ const struct argp cw_argp_numerics = {
 	.options =
 		(const struct argp_option[]){
 			{ "last", 'n', "N", 0,
-			  "Tensors shown before a rank's first NaN or infinity, and lines of code before a "
-			  "stop (default: 8)",
+			  "Number of tensors to show before a rank's first NaN or infinity, and of "
+			  "lines of code before a stop (default: 8)",
 			  0 },
 			{ "trace-steps", OPT_TRACE_STEPS, "STEPS", 0,
 			  "Show each call of these steps (1,3,10-20, or all), which collwatch.torch traced",
 			  0 },
 			{ "uid", OPT_UID, "UID", 0,
-			  "The job of this user, where several have one of that name", 0 },
+			  "The user of the job, if several users have a job of that name", 0 },
 			{ 0 },
 		},
 	.parser = parse_opt,
 	.children = cw_ask_paged_children,
 	.args_doc =
 		"RECORD... [FILE...]\nPID... [FILE...]\nJOB [FILE...]\nBUNDLE [FILE...]\nFILE...",
-	.doc = "Say what the tensor summaries in a job's flight records show: the first NaN or "
-	       "infinity, numbers near infinity, results that differ between ranks.\v"
-	       "Of a JOB that is running, the processes on this host are looked at which the caller "
-	       "may look at, and where a daemon is here those that daemons have on other nodes. A BUNDLE is the directory of an incident, whose leader kept what its "
-	       "node's ranks had. FILEs are those that collwatch.torch wrote "
-	       "of modules and operators; beside records they tell whose gradients a call carried. Summaries are there where the job ran with COLLWATCH_SUMMARY=full or sampled. Exit "
-	       "status: 0 nothing to look at, 2 something is, 3 nothing was looked at.",
+	.doc = "Find problems in the tensor summaries of a job's flight records: the first NaN or "
+	       "infinity, values near infinity, results that differ between ranks.\vA JOB must be "
+	       "running: the command reads its processes on this host that the caller may read "
+	       "and, through the daemon, those on other nodes. A BUNDLE is the directory of an "
+	       "incident with the summaries of its leader's ranks. FILEs are written by "
+	       "collwatch.torch for modules and operators; with records, they show the parameters "
+	       "whose gradients a call carried. A job has summaries if it runs with "
+	       "COLLWATCH_SUMMARY=full or sampled. Exit status: 0 no finding, 2 findings, 3 no "
+	       "data.",
 };
 
 static void show_sample(const struct cw_numerics_job *job, uint32_t sample)
@@ -195,7 +195,7 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 	for (uint32_t i = 0; i < said->n_ranges; i++)
 		printf("%s\n", cw_numerics_text_range(job, &said->ranges[i], text, sizeof(text)));
 	over_limit(said->n_ranges_over_limit,
-		   "calls with too many numbers at an end of their type");
+		   "calls with too many values at a limit of their type");
 	for (uint32_t i = 0; i < said->n_divergences; i++)
 		printf("%s\n", cw_numerics_text_divergence(job, said, &said->divergences[i], text,
 							   sizeof(text)));
@@ -212,8 +212,8 @@ static void show_text(const struct numerics_args *args, const struct cw_numerics
 		       cw_numerics_text_imbalance(job, &said->imbalances[i], text, sizeof(text)));
 	over_limit(said->n_imbalances_over_limit, "sums that do not add up");
 	if (!said->n_bad && !cw_numerics_is_alarming(said))
-		printf("nothing to look at: no NaN, no infinity, no growth towards it, and copies "
-		       "that must be equal are%s\n",
+		printf("no finding: no NaN, no infinity, no growth towards infinity, and all "
+		       "copies that must be equal are equal%s\n",
 		       said->n_roundings ? ", but for those of unlike devices" : "");
 	printf("%s\n", numerics_coverage_text(in, said, text, sizeof(text)));
 }
@@ -269,8 +269,7 @@ static int explain(const struct numerics_nodes *nodes, const struct cw_numerics_
 		(void)snprintf(to, len, "; no answer from %s", in->silent);
 	else
 		(void)snprintf(to, len,
-			       "; no node has tensor summaries of such a job "
-			       "(COLLWATCH_SUMMARY)");
+			       "; no node has tensor summaries of this job (COLLWATCH_SUMMARY)");
 	return r;
 }
 
@@ -521,9 +520,8 @@ static int say(struct numerics_args *args)
 	if (args->n_records == 0)
 		return say_of_modules(args);
 	if (args->traced.n && args->n_records == args->n_paths) {
-		fprintf(stderr,
-			"collwatch: --trace-steps is for files of collwatch.torch: flight records "
-			"have no such steps\n");
+		fprintf(stderr, "collwatch: --trace-steps needs files of collwatch.torch: flight "
+				"records have no steps\n");
 		return CW_EXIT_ERROR;
 	}
 	r = say_of_records(args);

@@ -56,7 +56,7 @@ int cw_baseline_file_head(int fd, struct cw_baseline_head *ret, struct cw_err *e
 	if (r < 0 && r != -EBADMSG)
 		return cw_err_set(err, -r, "%s", strerror(-r));
 	if (r < 0 || head.magic != BASELINE_MAGIC)
-		return refuse(err, "is no baseline of this machine's byte order");
+		return refuse(err, "is not a baseline of this machine's byte order");
 	if (head.version != BASELINE_VERSION || head.unit_bytes != UNIT)
 		return cw_err_set(err, EBADMSG, "is a baseline of version %u, not %u", head.version,
 				  BASELINE_VERSION);

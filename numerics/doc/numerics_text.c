@@ -50,7 +50,7 @@ static void add_rank(struct line *l, const struct cw_numerics_job *job, uint32_t
 	if (job->ranks[rank].rank >= 0)
 		add(l, "rank %d", job->ranks[rank].rank);
 	else
-		add(l, "a rank without number");
+		add(l, "a rank without a number");
 }
 
 static void add_comm(struct line *l, const struct cw_numerics_job *job, uint32_t comm)
@@ -234,8 +234,7 @@ char *cw_numerics_text_row(const struct cw_numerics_job *job, const struct cw_nu
 		    row->ratio);
 	else
 		add(&l,
-		    "whether that is loss scaling cannot be told: no finite step to compare with "
-		    "comes after it");
+		    "unknown whether this is loss scaling: no finite step follows to compare with");
 	return end(&l);
 }
 

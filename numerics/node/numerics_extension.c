@@ -123,15 +123,13 @@ const struct cw_extension cw_numerics_extension = {
 			.name = "nonfinite",
 			.message_id = "5b0d4c1fb0a84c5e8f5d2c9b7a3e6f10",
 			.metric = "nonfinite_jobs_total",
-			.metric_help = "Jobs whose numbers stopped being finite, as far as their ranks here show "
-			"it and loss scaling does not explain it, each once.",
+			.metric_help = "Jobs whose tensors became NaN or infinite on ranks of this node, unless loss scaling explains it. Each job counts once.",
 		},
 		[CW_NUMERICS_HEADROOM] = {
 			.name = "headroom",
 			.message_id = "c7e2a9d86f1b4f33a4b8d05e91c6472f",
 			.metric = "headroom_warnings_total",
-			.metric_help = "Times that numbers of a job were seen to grow towards the end of their "
-			"type.",
+			.metric_help = "Jobs' tensors that grew towards the limit of their type, number of findings.",
 		},
 	},
 	.state_bytes = sizeof(struct cw_tensor_stats),

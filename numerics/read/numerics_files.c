@@ -242,14 +242,14 @@ static int find_all_of_job(struct finder *f, const char *job, struct cw_err *err
 				  "%s: users %u and %u have a job of that name: --uid says whose",
 				  job, (unsigned)f->uid, (unsigned)f->other);
 	if (r == 0 && *f->other_label)
-		return cw_err_set(err, ENOTUNIQ, "%s: is it %s or %s? Give the whole of it", job,
-				  f->label, f->other_label);
+		return cw_err_set(err, ENOTUNIQ,
+				  "%s: the name is ambiguous (%s or %s): give the complete name",
+				  job, f->label, f->other_label);
 	if (r == 0 && f->n == before)
-		return cw_err_set(
-			err, ENOENT,
-			"%s: no such file, and no process of a job of that name that this "
-			"user may look at",
-			job);
+		return cw_err_set(err, ENOENT,
+				  "%s: no such file, and no process of a job of that name that "
+				  "this user may read",
+				  job);
 	return r;
 }
 

@@ -348,11 +348,11 @@ static int note_over_limit(const struct reader *r)
 {
 	if (!r->n_over_limit)
 		return 0;
-	return json_array_append_new(
-		       r->to->notes,
-		       json_sprintf("left out before bad values, frames: %llu; all of them take "
-				    "more than %zu MiB of memory",
-				    (unsigned long long)r->n_over_limit, KEPT_BYTES_MAX >> 20)) < 0
+	return json_array_append_new(r->to->notes,
+				     json_sprintf("frames omitted before bad values: %llu; all of "
+						  "them take more than %zu MiB of memory",
+						  (unsigned long long)r->n_over_limit,
+						  KEPT_BYTES_MAX >> 20)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -378,7 +378,7 @@ static int read_file(struct cw_tensor_lines_file *to, const char *path, size_t *
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));
 	if (result == -E2BIG)
 		(void)cw_err_set(err, E2BIG,
-				 "%s: more to keep than %zu MiB of memory; give fewer files", path,
+				 "%s: needs more than %zu MiB of memory; give fewer files", path,
 				 KEPT_BYTES_MAX >> 20);
 	if (result == 0 && note_over_limit(&r) < 0)
 		result = cw_err_set(err, ENOMEM, "%s: %s", path, strerror(ENOMEM));

@@ -133,6 +133,6 @@ def test_every_verb_of_a_product_without_the_laboratory_works(product):
         left = sorted(glob.glob(records + "/*"))
         works("analyze", *left)
         works("numerics", *left, status=3)
-        works("baseline", "record", "-o", daemon.dir + "/baseline", *left, status=3, says="no tensors were looked at")
+        works("baseline", "record", "-o", daemon.dir + "/baseline", *left, status=3, says="no tensor was examined")
     missing = set(verbs_of(product)) - set(tried)
     assert not missing, f"{missing}: never tried"

@@ -80,7 +80,7 @@ def test_says_nothing_of_healthy_training(at, options):
     expect([s["step"] for s in steps] == list(range(20)) and all(s["frames"] > 30 for s in steps), steps)
     expect(lines[-1]["unread"] == lines[-1]["dropped"] == 0, lines[-1])
     doc, text = said(path)
-    expect(not doc["alarm"] and text.startswith("nothing to look at"), text)
+    expect(not doc["alarm"] and text.startswith("no finding"), text)
 
 
 @needs_torch
@@ -431,13 +431,13 @@ def test_finds_operators_of_the_same_run_equal_and_says_what_was_omitted(at, kep
     expect((doc["outcome"], doc["checked"], doc["ranks_compared"]) == ("equal", 96, 2), doc)
     expect(doc["denied_baseline"] == doc["denied_check"] == "view", doc)
     status, out, _ = baseline("check", kept, at + "/0", at + "/1")
-    expect(status == 0 and "operators not looked at: view" in out, out)
+    expect(status == 0 and "operators not examined: view" in out, out)
     calls_of(at + "/0", 0, denied=("view", "mul"))
     out = baseline("check", kept, at + "/0", at + "/1")[1]
-    expect("operators not looked at in what was checked: view mul" in out, out)
+    expect("operators not examined in the check: view mul" in out, out)
     calls_of(at + "/0", 0, denied_modules=("*.dropout",))
     out = baseline("check", kept, at + "/0", at + "/1")[1]
-    expect("operators not looked at in what was checked: module:*.dropout view" in out, out)
+    expect("operators not examined in the check: module:*.dropout view" in out, out)
 
 
 def test_names_the_first_operator_that_differs_of_any_rank(at, kept):
@@ -547,10 +547,10 @@ it.close()
 @needs_torch
 @pytest.mark.parametrize("kind, status, words", [
     ("inner", 2, "with NaN: input[0] of net (Linear), float32 [2, 4], step 3"),
-    ("scripted", 0, "nothing to look at"),
-    ("overwritten", 0, "nothing to look at"),
+    ("scripted", 0, "no finding"),
+    ("overwritten", 0, "no finding"),
     ("stops", 0, "stopped before 1 (Linear), addmm"),
-    ("never", 3, "nothing was looked at"),
+    ("never", 3, "no module was examined"),
 ])
 def test_models_that_are_called_in_other_ways(at, kind, status, words):
     path = at + "/a.jsonl"

@@ -421,7 +421,7 @@ model(x).backward()
     expect(lines[0]["denied_modules"] == ["*.dropout", "blocks.1*", "nobody"], lines[0])
     notes = [note["text"] for note in of(lines, "note")]
     expect(len(notes) == 1 and "'nobody'" in notes[0], notes)
-    expect("modules not looked at: *.dropout blocks.1* nobody" in numerics(at)[1], numerics(at)[1])
+    expect("modules not examined: *.dropout blocks.1* nobody" in numerics(at)[1], numerics(at)[1])
     expect(document(at)["ranks"][0]["denied_modules"] == lines[0]["denied_modules"], "the document, too")
 
 

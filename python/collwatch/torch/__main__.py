@@ -23,9 +23,9 @@ def main():
     parser.add_argument("--comms", action="store_true", help="the calls of torch.distributed, too")
     parser.add_argument("--every", type=int, default=1, help="one step of so many (1)")
     parser.add_argument("--frames", type=int, default=21, help="calls told before the first bad one (21)")
-    parser.add_argument("--deny", action="append", default=[], help="an operator that is not looked at")
+    parser.add_argument("--deny", action="append", default=[], help="an operator that is not examined")
     parser.add_argument("--deny-module", action="append", default=[], metavar="PATTERN",
-                        help='modules that are not looked at, nor operators in them ("*.dropout")')
+                        help='modules that are not examined, and whose operators are not examined ("*.dropout")')
     parser.add_argument("--trace-steps", metavar="STEPS",
                         help="steps of which each call goes to the file with its numbers (1,3,10-20)")
     parser.add_argument("--stop-after-step", type=int, metavar="N",

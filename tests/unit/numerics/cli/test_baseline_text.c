@@ -60,8 +60,8 @@ Test(baseline_text, says_which_run_has_a_call_alone)
 	rank.said.first.what = CW_BASELINE_MISSING;
 	rank.op_b.is_there = false;
 	rank.op_a.row.step_plus_1 = 0;
-	says("rank 2: all_reduce #16 on dp (train.py:88 in backward) is in the baseline and was not "
-	     "called here");
+	says("rank 2: all_reduce #16 on dp (train.py:88 in backward) is in the baseline, but was "
+	     "not called here");
 	rank.said.first.what = CW_BASELINE_EXTRA;
 	rank.op_b = rank.op_a;
 	rank.op_b.is_there = true;
@@ -82,10 +82,9 @@ Test(baseline_text, says_how_a_call_is_made_otherwise)
 
 Test(baseline_text, says_what_a_call_moved)
 {
-	cr_expect_str_eq(
-		baseline_text_op(&rank.op_a, text, sizeof(text)),
-		"all_reduce #16 on dp  bf16 x 256 sum  in: absmax 2, mean 0, l2 0  out: not "
-		"looked at");
+	cr_expect_str_eq(baseline_text_op(&rank.op_a, text, sizeof(text)),
+			 "all_reduce #16 on dp  bf16 x 256 sum  in: absmax 2, mean 0, l2 0  out: "
+			 "not examined");
 	rank.op_a.is_there = false;
 	cr_expect_str_eq(baseline_text_op(&rank.op_a, text, sizeof(text)), "no such call");
 }
@@ -98,10 +97,9 @@ Test(baseline_text, says_how_much_was_checked_and_lost)
 	job.sum.n_checked = 398;
 	job.sum.n_skipped_a = 12;
 	job.sum.way = CW_BASELINE_BY_CALL;
-	cr_expect_str_eq(
-		baseline_text_coverage(&job, text, sizeof(text)),
-		"checked 398 of 400 ops of 1 of 1 rank, paired by call; 12 in the baseline "
-		"are from before what was checked");
+	cr_expect_str_eq(baseline_text_coverage(&job, text, sizeof(text)),
+			 "checked 398 of 400 ops of 1 of 1 rank, paired by call; 12 in the "
+			 "baseline are from before the check");
 	rank.a = (struct baseline_part){ .is_there = true, .is_finished = true };
 	cr_expect_str_eq(baseline_text_lost(&job, false, text, sizeof(text)), "");
 	rank.a.counters[CW_BASELINE_N_LOST_OPS] = 7;

@@ -179,7 +179,7 @@ Test(numerics_bundle, of_a_job_that_was_started_again_its_own_nodes_first_word_c
 	cr_expect_eq(in.sources[0].created_wall_ns, 500);
 	cr_expect_str_eq(where(0), path);
 	cr_assert_not_null(in.silent);
-	cr_expect_not_null(strstr(in.silent, "started again"), "%s", in.silent);
+	cr_expect_not_null(strstr(in.silent, "been restarted"), "%s", in.silent);
 }
 
 Test(numerics_bundle, pages_of_a_node_may_come_between_those_of_another)
@@ -200,8 +200,8 @@ Test(numerics_bundle, where_there_are_no_ranks_it_says_who_gave_nothing)
 
 	give(cw_tensor_samples_doc_of_none(&head, silent, 1, CW_TENSOR_SAMPLES_DOC_TOO_MUCH));
 	cr_expect_eq(read_it(), -ENODATA);
-	cr_expect_not_null(strstr(err.text, "no answer from node-d, nodes whose tensors were too "
-					    "much for a copy"),
+	cr_expect_not_null(strstr(err.text, "no answer from node-d, nodes whose tensor summaries "
+					    "were too large for a copy"),
 			   "%s", err.text);
 	json_decref(silent);
 }
@@ -217,8 +217,7 @@ Test(numerics_bundle, who_gave_nothing_is_named)
 	give(page("node-b", 1, true, 510, 0));
 	cr_assert_eq(read_it(), 0, "%s", err.text);
 	cr_expect_eq(in.job.n_ranks, 2);
-	cr_expect_str_eq(in.silent,
-			 "node-d, node-?[31me, others, nodes that were still being asked");
+	cr_expect_str_eq(in.silent, "node-d, node-?[31me, others, nodes that had not answered yet");
 	json_decref(silent);
 }
 

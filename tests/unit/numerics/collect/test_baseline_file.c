@@ -159,12 +159,12 @@ Test(baseline_file, refuses_what_is_none)
 	uint32_t two = 2;
 
 	cr_assert_eq(write(fd, "collwatch", 9), 9);
-	refuses("is no baseline");
+	refuses("is not a baseline");
 	write_rows(1, true);
 	overwrite(0, 8, &two, sizeof(two));
 	refuses("version 2");
 	overwrite(0, 0, &two, sizeof(two));
-	refuses("is no baseline");
+	refuses("is not a baseline");
 }
 
 /* Units: head, comm, two of text, row, comm, text, row, end. */

@@ -79,7 +79,7 @@ Test(numerics_text, of_a_rank_that_got_it)
 	said.firsts[0] = (struct cw_numerics_first){ 3, CW_NUMERICS_RECEIVED };
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
-		"a rank without number got 1 NaN and 0 Inf among 4096 fp16 out of all_reduce #31 "
+		"a rank without a number got 1 NaN and 0 Inf among 4096 fp16 out of all_reduce #31 "
 		"on dp; who fed them is not known, for not all that went in was looked at");
 }
 
@@ -123,7 +123,7 @@ Test(numerics_text, of_a_row_of_steps)
 				  ": no loss scaling, which leaves no three steps in a row out"));
 	row = (struct cw_numerics_row){ .step = 7, .n_steps = 1, .n_samples = 2 };
 	cr_expect_not_null(strstr(cw_numerics_text_row(&job, &row, buf, sizeof(buf)),
-				  ": whether that is loss scaling cannot be told"));
+				  ": unknown whether this is loss scaling"));
 }
 
 Test(numerics_text, of_numbers_that_grow)
