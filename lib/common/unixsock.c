@@ -90,7 +90,7 @@ int cw_unix_listen(const char *path, mode_t mode, gid_t group, struct cw_err *er
 				  strerror(-r));
 	r = remove_stale(path, &addr);
 	if (r == -EADDRINUSE)
-		return cw_err_set(err, -r, "somebody listens on socket '%s' already", path);
+		return cw_err_set(err, -r, "another process already listens on socket '%s'", path);
 	if (r < 0)
 		return cw_err_set(err, -r, "cannot replace '%s': %s", path, strerror(-r));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

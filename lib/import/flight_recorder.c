@@ -157,12 +157,13 @@ static void settle_rank(struct cw_fr_set *set, const char *file_name, const stru
 			int32_t *rank)
 {
 	if (*rank == CW_FR_NONE && dump->rank == CW_FR_NONE)
-		cw_fr_set_note(set, "%s: neither the dump nor its name tells a rank", file_name);
+		cw_fr_set_note(set, "%s: neither the dump nor its name has a rank number",
+			       file_name);
 	else if (*rank == CW_FR_NONE)
 		*rank = dump->rank;
 	else if (dump->rank != CW_FR_NONE && dump->rank != *rank)
-		cw_fr_set_note(set, "%s: the dump says it is of rank %d: taken for rank %d's",
-			       file_name, dump->rank, *rank);
+		cw_fr_set_note(set, "%s: the dump says rank %d, but we use rank %d", file_name,
+			       dump->rank, *rank);
 }
 
 int cw_fr_set_add(struct cw_fr_set *set, const char *file_name, const void *data, size_t size,
@@ -242,7 +243,7 @@ static int add_file(struct cw_fr_set *set, int dirfd, const char *name)
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	if (st.st_size > (off_t)CW_FR_MAX_FILE) {
-		cw_fr_set_note(set, "%s is larger than %u MiB: left out", name,
+		cw_fr_set_note(set, "%s is larger than %u MiB: omitted", name,
 			       CW_FR_MAX_FILE >> 20);
 		return 0;
 	}

@@ -601,12 +601,12 @@ static int note_dumps(struct merger *m)
 		bad += d->n_bad_entries;
 		if (d->n_unknown_ops && !m->has_noted_op && r == 0) {
 			m->has_noted_op = true;
-			r = note(m, "calls named \"%s\" are not known here: they are not compared",
+			r = note(m, "calls named \"%s\" are unknown: they are not compared",
 				 d->unknown_op);
 		}
 		if (d->n_unknown_backends && !m->has_noted_backend && r == 0) {
 			m->has_noted_backend = true;
-			r = note(m, "backend \"%s\" is not known here: read like nccl",
+			r = note(m, "backend \"%s\" is unknown: read like nccl",
 				 d->unknown_backend);
 		}
 		if (d->minor != first->minor && !m->has_noted_version && r == 0) {
@@ -621,7 +621,7 @@ static int note_dumps(struct merger *m)
 				 d->major, d->minor, CW_FR_NEWEST_MINOR);
 		}
 		if (!d->has_entries && r == 0)
-			r = note(m, "the dump of rank %d holds no calls", m->set->sources[s].rank);
+			r = note(m, "the dump of rank %d has no calls", m->set->sources[s].rank);
 	}
 	if (bad && r == 0)
 		r = note(m, "%llu entr%s could not be read", (unsigned long long)bad,
@@ -663,8 +663,8 @@ static int note_silence(struct merger *m)
 
 static int add_notes(struct merger *m)
 {
-	int r = note(m, "from Flight Recorder dumps: no stacks of now, no liveness, no reduction "
-			"operators and roots, no calls of any backend but their own (gloo)");
+	int r = note(m, "from Flight Recorder dumps: no current stacks, no liveness, no reduction "
+			"operators and roots, no calls of other backends (gloo)");
 
 	for (uint32_t i = 0; i < m->set->n_notes && r == 0; i++)
 		r = cw_snapshot_add_note(m->snap, m->set->notes[i]);
@@ -682,13 +682,13 @@ static int add_notes(struct merger *m)
 			 "are counted anew; calls of dumps that lack the first ones cannot be "
 			 "compared, and count as not read");
 	if (r == 0 && m->by_order)
-		r = note(m, "the order in which a rank made its calls is taken for that in which "
-			    "its device gets to them");
+		r = note(m, "the order of a rank's calls is assumed to be the order in which its "
+			    "device reaches them");
 	if (r == 0 && m->is_time_guessed)
-		r = note(m, "when the dumps were taken is not known: the oldest call is taken to "
+		r = note(m, "the time of the dumps is not known: the oldest call is assumed to "
 			    "have timed out");
 	if (r == 0 && m->n_no_members)
-		r = note(m, "%u group%s without known members left out", m->n_no_members,
+		r = note(m, "%u group%s without known members omitted", m->n_no_members,
 			 m->n_no_members == 1 ? "" : "s");
 	if (r == 0 && m->n_not_member)
 		r = note(m,

@@ -311,8 +311,9 @@ __attribute__((format(printf, 2, 3))) static int note(struct loader *l, const ch
 
 static int add_notes(struct loader *l)
 {
-	int r = note(l, "from flight records in files: no stacks, and how processes ended is not "
-			"known");
+	int r = note(
+		l,
+		"from flight records in files: no stacks, and the ends of processes are not known");
 
 	if (r == 0 && l->earliest_end_ns && l->now_ns - l->earliest_end_ns > APART_NS)
 		r = note(l, "the record of rank %d ends %lld s before the last one",

@@ -754,7 +754,7 @@ static void on_answer(evutil_socket_t fd, short what, void *arg)
 	for (unsigned i = 0; i < ANSWERS_PER_ITERATION && r > 0; i++)
 		r = read_answer(p);
 	if (r < 0) {
-		lose(p, r == -ESRCH ? "has ended" : "says what makes no sense");
+		lose(p, r == -ESRCH ? "has ended" : "sent an invalid message");
 		return;
 	}
 	set_deadline(p->owner);

@@ -153,7 +153,7 @@ static void add_own_stop(const struct teller *t)
 	cw_text_append(t->buf, t->len, "stopped by collwatch at %s (COLLWATCH_STOP_AT)",
 		       c->cause_kind == CW_CAUSE_STOPPED_NONFINITE
 			       ? "NaN or Inf"
-			       : "numbers about to leave their type");
+			       : "values near the limit of their type");
 	if (c->cause_op_kind != CW_OP_NONE)
 		cw_text_append(t->buf, t->len, ", %s %s #%" PRIu64,
 			       c->cause_is_output ? "out of" : "fed into",

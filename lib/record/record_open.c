@@ -146,7 +146,7 @@ static int check_header(const struct cw_rec_header *h, uint64_t file_bytes, stru
 	if (h->magic != CW_RECORD_MAGIC)
 		return cw_err_set(
 			err, EBADMSG,
-			"this is no flight record, or of a machine with another byte order");
+			"not a flight record, or one of a machine with another byte order");
 	if (!is_readable(h))
 		return cw_err_set(err, ENOTSUP,
 				  "its version is %u, this program reads %u to %u: both must be of "
@@ -240,7 +240,7 @@ static int check_contents(struct cw_record *rec, uint64_t bytes, struct cw_err *
 		return cw_err_set(err, EFBIG, "%llu bytes are more than a record has",
 				  (unsigned long long)bytes);
 	if (bytes < sizeof(rec->header))
-		return cw_err_set(err, EBADMSG, "this is no flight record: it is too short");
+		return cw_err_set(err, EBADMSG, "not a flight record: too short");
 	r = cw_record_pread(rec, &rec->header, sizeof(rec->header), 0);
 	if (r < 0)
 		return cw_err_set(err, -r, "cannot read it: %s", strerror(-r));

@@ -161,7 +161,7 @@ def test_another_user_gets_a_refusal():
         os.setresuid(65534, 65534, 65534)
     with Program(PYTHONS[0], "still") as program:
         done = read(program.pid, preexec_fn=become_nobody)
-        check_refusal(done, FAILED, "no right to read the process's memory")
+        check_refusal(done, FAILED, "no permission to read the process's memory")
         done = read(program.pid, "--json", preexec_fn=become_nobody)
         python = json.loads(done.stdout)["python"]
         expect(done.returncode == FAILED and python["status"] == "refused", done.stdout)
@@ -179,7 +179,7 @@ def test_a_process_that_withdrew_is_read_by_root_only():
         if os.geteuid() == 0:
             expect(done.returncode == DONE, done.stderr)
         else:
-            check_refusal(done, FAILED, "no right to read the process's memory")
+            check_refusal(done, FAILED, "no permission to read the process's memory")
     finally:
         process.kill()
         process.communicate()

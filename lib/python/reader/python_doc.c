@@ -119,7 +119,7 @@ static void write_reason(const struct cw_python_read_summary *s, bool is_full, c
 	else if (s->n_unreadable)
 		write_count(s, s->n_unreadable, CW_PYTHON_THREAD_UNREADABLE, reason, size);
 	else if (s->has_more || is_full)
-		(void)snprintf(reason, size, "more threads than can be sent");
+		(void)snprintf(reason, size, "too many threads to send");
 	else if (s->n_cut)
 		write_count(s, s->n_cut, CW_PYTHON_THREAD_CUT, reason, size);
 }
@@ -158,7 +158,7 @@ json_t *cw_python_doc_not_opened(int error)
 	case EACCES:
 	case EPERM:
 		return make_part("refused",
-				 "no right to read the process's memory (another user, Yama, "
+				 "no permission to read the process's memory (another user, Yama, "
 				 "seccomp or a security module)",
 				 json_array());
 	case ENOENT:

@@ -32,7 +32,7 @@ const char *cw_python_result_text(enum cw_python_result result)
 	case CW_PYTHON_UNSTEADY:
 		return "the list of threads changed while read";
 	case CW_PYTHON_EXHAUSTED:
-		return "the interpreter's memory leads nowhere: reading was given up";
+		return "the interpreter's memory leads nowhere: gave up reading";
 	}
 	return "unknown";
 }

@@ -85,7 +85,7 @@ Test(verdict_comm_setup, other_environment_explains_an_init_that_does_not_end)
 	b->ranks[2].env_hash = 77;
 	expect(CW_CLASS_MISMATCH, "environment", "2", "0-1,3-7");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
-	cr_expect_not_null(strstr(said_text(&v.said), "other NCCL_* variables"), "%s",
+	cr_expect_not_null(strstr(said_text(&v.said), "NCCL_* variables that differ"), "%s",
 			   said_text(&v.said));
 }
 

@@ -197,7 +197,7 @@ Test(flight_recorder, a_rank_that_lists_nothing_is_not_in_the_call)
 	judge_directory("quiet_rank");
 	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 3);
 	cr_assert_eq(verdict.coll_seq, 10);
-	cr_assert(has_note("when the dumps were taken"));
+	cr_assert(has_note("the time of the dumps is not known"));
 }
 
 Test(flight_recorder, names_who_left_no_dump_and_is_not_sure)
@@ -298,7 +298,7 @@ Test(flight_recorder, a_dump_that_contradicts_its_name_is_said_and_the_name_beli
 	judge();
 	cr_assert_eq(snap->n_ranks, 2);
 	cr_assert_eq(snap->ranks[1].rank, 3);
-	cr_assert(has_note("rank_3: the dump says it is of rank 2: taken for rank 3's"));
+	cr_assert(has_note("rank_3: the dump says rank 2, but we use rank 3"));
 	cr_assert_not(has_note("nccl_trace_rank_2"));
 }
 
@@ -376,7 +376,7 @@ Test(flight_recorder, versions_that_differ_are_said)
 	judge();
 	cr_assert(has_note("rank 0 has 2.3, rank 1 2.10"));
 	cr_assert(has_note("only 2.x"));
-	cr_assert(has_note("rank 3 holds no calls"));
+	cr_assert(has_note("rank 3 has no calls"));
 }
 
 /* One rank, group of two, entries as given. */
@@ -474,14 +474,14 @@ Test(flight_recorder, two_communicators_in_different_order_are_a_deadlock)
 	judge();
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_DEADLOCK, "%s", said_text(&verdict.said));
 	cr_assert_neq(verdict.confidence, CW_CONFIDENCE_CERTAIN);
-	cr_assert(has_note("the order in which a rank made its calls"));
+	cr_assert(has_note("the order of a rank's calls"));
 	fini();
 
 	add_two_calls("r0.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	add_two_calls("r1.json", IN_GROUP("4", "1") "," IN_GROUP("5", "2"));
 	judge();
 	cr_assert_eq(verdict.verdict_class, CW_CLASS_UNKNOWN, "%s", said_text(&verdict.said));
-	cr_assert_not(has_note("the order in which a rank made its calls"));
+	cr_assert_not(has_note("the order of a rank's calls"));
 }
 
 #define SIZED(name, p2p, state, size)                                                              \
@@ -674,7 +674,7 @@ Test(flight_recorder, the_age_of_a_wait_comes_from_the_file_where_it_can)
 		     0);
 	judge();
 	cr_assert_eq(snap->now_ns, created_ns + SECOND);
-	cr_assert_not(has_note("when the dumps were taken"));
+	cr_assert_not(has_note("the time of the dumps is not known"));
 	fini();
 
 	/* copied a year later: the default timeout of ten minutes has passed */
@@ -683,7 +683,7 @@ Test(flight_recorder, the_age_of_a_wait_comes_from_the_file_where_it_can)
 		     0);
 	judge();
 	cr_assert_eq(snap->now_ns, created_ns + 600 * SECOND);
-	cr_assert(has_note("when the dumps were taken"));
+	cr_assert(has_note("the time of the dumps is not known"));
 }
 
 #define CALL(coll, state, at)                                                                      \
@@ -798,7 +798,7 @@ Test(flight_recorder, is_not_sure_of_dumps_whose_files_do_not_tell_when_they_wer
 		judge_written_after("never_entered", 4, ages_ns[i]);
 		assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
 		cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
-		cr_assert(has_note("when the dumps were taken"));
+		cr_assert(has_note("the time of the dumps is not known"));
 		fini();
 	}
 }
@@ -1425,5 +1425,5 @@ Test(flight_recorder, is_not_sure_of_many_who_may_wait_in_another_backend)
 	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_LIKELY);
 	cr_assert_eq(verdict.n_alternatives, 1);
 	cr_assert_eq(verdict.alternatives[0].verdict_class, CW_CLASS_MISMATCH);
-	cr_assert(has_note("no calls of any backend but their own (gloo)"));
+	cr_assert(has_note("no calls of other backends (gloo)"));
 }

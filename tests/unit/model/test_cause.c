@@ -62,8 +62,8 @@ static const struct row {
 	{ "stopped by collwatch at NaN or Inf (COLLWATCH_STOP_AT), out of all_reduce #7",
 	  OF(STOPPED_NONFINITE, .cause_op_kind = CW_OP_ALL_REDUCE, .cause_is_output = 1,
 	     .cause_op_seq = 7) },
-	{ "stopped by collwatch at numbers about to leave their type (COLLWATCH_STOP_AT), fed into "
-	  "send #2",
+	{ "stopped by collwatch at values near the limit of their type (COLLWATCH_STOP_AT), fed "
+	  "into send #2",
 	  OF(STOPPED_HEADROOM, .cause_op_kind = CW_OP_SEND, .cause_op_seq = 2) },
 	{ "stopped by collwatch at NaN or Inf (COLLWATCH_STOP_AT)", OF(STOPPED_NONFINITE, 0) },
 };
