@@ -155,8 +155,8 @@ int cw_control_ask(const char *path, const char *verb, const json_t *args, int t
 		return no_daemon(path, -fd, err);
 	r = send_request(fd, verb, args, deadline_ns);
 	/*
-	 * A daemon without room for another connection sends the reason and hangs up. Our write
-	 * then fails with EPIPE, but we can still read the reason.
+	 * A daemon at its limit of connections sends the reason and hangs up. Our write then fails
+	 * with EPIPE, but we can still read the reason.
 	 */
 	if (r == 0 || r == -EPIPE)
 		r = receive_reply(fd, deadline_ns, &msg);

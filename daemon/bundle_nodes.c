@@ -312,8 +312,7 @@ static bool ask_who(struct cw_bundle_nodes *b)
 /* ---- writing to the bundle ---- */
 
 /*
- * Adds document n to the bundle. Returns 0, or -errno if the store has no room for it or the bundle
- * is gone.
+ * Adds document n to the bundle. Returns 0, or -errno if the store is full or the bundle is gone.
  */
 static int put(struct cw_bundle_nodes *b, unsigned n, const json_t *doc)
 {

@@ -179,7 +179,7 @@ struct cw_msg_digest {
 enum cw_standing {
 	CW_STANDING_WATCHED = 0,
 	CW_STANDING_INCIDENT = 1,   /* the job has an open incident: no other job may displace it */
-	CW_STANDING_OVER_QUOTA = 2, /* the leader has no place left and does not watch it */
+	CW_STANDING_OVER_QUOTA = 2, /* the leader is at its limit of jobs and does not watch it */
 };
 
 struct cw_msg_members {

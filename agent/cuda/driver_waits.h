@@ -13,8 +13,8 @@
 #include "agent/base/state.h"
 
 /*
- * Notes the begin of a wait. Returns a place to pass to cw_driver_wait_leave(). Returns -1 if all
- * places are taken, and then does not record the wait. Any thread, lock-free.
+ * Notes the begin of a wait. Returns an index to pass to cw_driver_wait_leave(). Returns -1 if too
+ * many threads wait at the same time, and then does not record the wait. Any thread, lock-free.
  */
 int cw_driver_wait_enter(void);
 void cw_driver_wait_leave(int place);

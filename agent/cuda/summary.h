@@ -23,8 +23,8 @@ extern bool cw_summary_is_on;
 bool cw_summary_takes_all(void);
 
 /*
- * Returns the number of ring places that launches may take now. If another thread is choosing a
- * place, returns the number of all places instead of waiting.
+ * Returns the number of free entries of the ring that launches may take now. If another thread is
+ * taking an entry, returns the number of all entries instead of waiting.
  */
 uint32_t cw_summary_places(void);
 

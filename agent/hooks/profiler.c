@@ -569,8 +569,8 @@ static void *on_wrapped_v4(void *context, const struct cw_nccl_event *event)
 /* ---- events ---- */
 
 /*
- * Returns whether the plugin records this call: it made the communicator's entry, and no wrapper
- * records the call.
+ * Returns whether the plugin records this call. It does if the plugin made the entry of the
+ * communicator, and no wrapper records the same call.
  */
 static bool counts(struct cw_profiler_comm comm)
 {

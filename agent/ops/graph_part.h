@@ -70,7 +70,7 @@ static inline void cw_graph_part_left(struct cw_graph_part *part)
 /* Finds the part of communicator c in a graph that still exists; NULL = none. */
 struct cw_graph_part *cw_graph_part_find(const void *graph, int c);
 
-/* Adds op->repeat equal ops. Returns false if there is no room for them. */
+/* Adds op->repeat equal ops. Returns false if they do not fit. */
 bool cw_graph_part_append(struct cw_graph_part *part, const struct cw_rec_template *op);
 
 /* Removes the newest `count` ops. */

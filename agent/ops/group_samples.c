@@ -106,8 +106,8 @@ static void take(const struct cw_group_sample *sample, bool is_output)
 
 /*
  * Summarises the inputs or the outputs. If all inputs fit, we take them in the order of the calls,
- * because the first bad one matters most. Otherwise we go by draw. The last tensor may find no
- * budget or no place; the draw makes that a different op each time.
+ * because the first bad one matters most. Otherwise we go by draw. For the last tensor, the budget
+ * may be spent or the ring may be full; the draw makes that a different op each time.
  */
 static void take_side(const struct cw_group_side *side, uint32_t most, bool is_output)
 {
@@ -126,8 +126,8 @@ void cw_group_samples_spoil(struct cw_group_samples *samples)
 }
 
 /*
- * If the device lags behind, too few places are free. The inputs must leave a fair share of them to
- * the outputs.
+ * If the device lags behind, too few entries of the ring are free. The inputs must leave a fair
+ * share of them to the outputs.
  */
 void cw_group_samples_take_inputs(struct cw_group_samples *samples)
 {

@@ -25,8 +25,8 @@ struct cw_group_sample {
 };
 
 /*
- * All inputs of a group, or all outputs. If there are more tensors than places, we keep the tensors
- * with the lowest draws.
+ * All inputs of a group, or all outputs. If there are more tensors than free entries of the ring,
+ * we keep the tensors with the lowest draws.
  */
 struct cw_group_side {
 	uint32_t n; /* number of tensors, kept or not */

@@ -380,8 +380,8 @@ static inline bool is_shown_by_later(const struct cw_op_call *call, ncclResult_t
 }
 
 /*
- * Summarises the output. If the pool had no place for this group, the op is not on its stream yet.
- * We then count the summary as dropped.
+ * Summarises the output. If the pool was full for this group, the op is not on its stream yet. We
+ * then count the summary as dropped.
  */
 static __attribute__((noinline)) void look_at_output(const struct cw_op_call *call)
 {

@@ -134,8 +134,8 @@ static uint64_t key_of(const struct cw_python_place *at)
 /* ---- the table ---- */
 
 /*
- * Returns the index of the entry with this hash, below count; -1 = no room. If *ret_is_new is true,
- * the caller owns the entry, and must fill and publish it.
+ * Returns the index of the entry with this hash, below count; -1 = the table is full. If
+ * *ret_is_new is true, the caller owns the entry, and must fill and publish it.
  */
 static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_new)
 {
@@ -155,7 +155,7 @@ static int find(uint64_t *claimed, unsigned count, uint64_t hash, bool *ret_is_n
 	return -1;
 }
 
-/* Returns the index + 1 of the frame's entry; 0 = no room. */
+/* Returns the index + 1 of the frame's entry; 0 = the table is full. */
 static uint16_t frame_number(const struct cw_python_place *at)
 {
 	uint64_t key = key_of(at);

@@ -27,7 +27,7 @@ void cw_call_stacks_arm(void);
 
 /*
  * Returns the record's number for the calling thread's stack, which is the stack's index + 1. 0 =
- * no stack, or no room for it. caller: the return address of the wrapper whose frame is in
+ * no stack, or the table is full. caller: the return address of the wrapper whose frame is in
  * cw_tls.frame; NULL = none. Any thread, lock-free, no allocation. Takes some microseconds, and
  * more for a new stack. Keeps errno.
  */

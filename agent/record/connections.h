@@ -51,7 +51,8 @@ struct cw_connection_part {
 };
 
 /*
- * Opens a part. Returns its handle. Returns 0 if there is no room, and counts a drop in the record.
+ * Opens a part. Returns its handle. Returns 0 if the table is full, and counts a drop in the
+ * record.
  */
 uint64_t cw_connections_open(const struct cw_connection_part *part);
 

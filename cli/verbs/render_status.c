@@ -415,7 +415,7 @@ void cw_render_status(FILE *out, const json_t *status, bool color)
 	cw_render_status_lines(out, status, color, 0, WIDTH);
 }
 
-/* Says that we did not query some nodes. so: what that means for the reader. */
+/* Says that we did not query some nodes. so: the consequence for the reader. */
 static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 {
 	json_int_t n = cw_json_int(doc, "not_asked", 0);
@@ -429,7 +429,7 @@ static void show_not_asked(struct cw_text *t, const json_t *doc, const char *so)
 		n == 1 ? "node was" : "nodes were", so);
 }
 
-/* Names the nodes that did not answer. so: what that means for the reader. */
+/* Names the nodes that did not answer. so: the consequence for the reader. */
 static void show_silent(struct cw_text *t, const json_t *doc, const char *so)
 {
 	const json_t *silent = json_object_get(doc, "silent"), *name;

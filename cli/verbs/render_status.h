@@ -11,7 +11,7 @@ void cw_render_status(FILE *out, const json_t *status, bool color);
 
 /*
  * Renders collwatch.status/1 in at most `lines` lines (0 = no limit). Jobs in trouble come first. A
- * last line has the number of jobs that have no room.
+ * last line has the number of jobs that do not fit.
  */
 void cw_render_status_lines(FILE *out, const json_t *status, bool color, unsigned lines,
 			    unsigned columns);

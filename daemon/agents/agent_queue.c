@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The users with queued hellos form a ring. We serve the first user of the ring, and move this user
- * to the end. Users without a batch at work go before users with one.
+ * to the end. A user whose earlier hellos no child is handling goes before a user with such a
+ * batch.
  */
 #include "daemon/agents/agent_queue.h"
 

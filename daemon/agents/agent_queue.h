@@ -46,7 +46,7 @@ struct cw_agent_queue *cw_agent_queue_free(struct cw_agent_queue *queue);
  */
 int cw_agent_queue_wait(struct cw_agent_queue *queue, uid_t uid, struct cw_queue_position *position,
 			bool is_first);
-/* Gives new_position the place of old_position in its queue. old_position leaves the queue. */
+/* Puts new_position into the queue in the place of old_position. old_position leaves the queue. */
 void cw_agent_queue_replace(struct cw_agent_queue *queue, struct cw_queue_position *old_position,
 			    struct cw_queue_position *new_position);
 /* Removes the position from its queue. */

@@ -101,9 +101,9 @@ void cw_agent_conn_admit(struct cw_agent_conn *conn);
  */
 void cw_agent_conn_refuse(struct cw_agent_conn *conn, const char *reason);
 /*
- * Closes the connection without an answer, and counts this. Use this function if the daemon has a
- * reason that will pass, for example no memory or no place. The agent then reconnects within two
- * seconds.
+ * Closes the connection without an answer, and counts this. Use this function if the reason will
+ * pass, for example if memory is short or the table of processes is full. The agent then reconnects
+ * within two seconds.
  */
 void cw_agent_conn_defer(struct cw_agent_conn *conn, const char *reason);
 void cw_agent_conn_close(struct cw_agent_conn *conn);

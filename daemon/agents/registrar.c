@@ -173,8 +173,8 @@ static void welcome_back(struct cw_registrar *r, struct registration *reg, struc
 }
 
 /*
- * Puts the process into the table. Returns 0 or -errno. -EDQUOT: the table has no place for it.
- * Other values are reasons that will pass.
+ * Puts the process into the table. Returns 0 or -errno. -EDQUOT: the table of processes is full for
+ * this user. Other values are reasons that will pass.
  */
 static int enter_table(struct cw_registrar *r, struct registration *reg)
 {

@@ -27,8 +27,8 @@ struct cw_registrar;
 struct event_base;
 
 /*
- * The reason that we send to an agent if the table has no place for its process. The agent retries
- * later.
+ * The reason that we send to an agent if the table of processes is full for its user. The agent
+ * retries later.
  */
 #define CW_OVER_QUOTA                                                                              \
 	"too many processes: this one is not watched for now, because users share the node's limit"
@@ -45,8 +45,8 @@ struct cw_registrar_config {
 	 */
 	int (*on_registered)(struct cw_process *p, void *user);
 	/*
-	 * Called when this process must make room for another. The callee removes and frees it. If
-	 * the process lives, we no longer watch it.
+	 * Called when this process must leave the table, so that another one can enter it. The
+	 * callee removes and frees it. If the process lives, we no longer watch it.
 	 */
 	void (*on_evict)(struct cw_process *p, void *user);
 	/*
@@ -55,7 +55,8 @@ struct cw_registrar_config {
 	 */
 	void (*on_other_user)(struct cw_process *p, void *user);
 	/*
-	 * Called when the table has no place for the process. We free the process after this call.
+	 * Called when the table of processes is full for the process's user. We free the process
+	 * after this call.
 	 */
 	void (*on_over_quota)(struct cw_process *p, void *user);
 	/* Called when a known process has a new connection. We have already closed the old one. */

@@ -116,7 +116,10 @@ static struct user *find(const struct cw_alert_fold *f, uint32_t uid)
 	return u;
 }
 
-/* Forgets users with a full bucket and no collected alert. A new entry would be the same. */
+/*
+ * Forgets users with a full bucket and no collected alert. If such a user returns, a new entry is
+ * as good as the old one.
+ */
 static void forget_idle(struct cw_alert_fold *f, int64_t now_ns)
 {
 	struct user *u, *tmp;

@@ -263,7 +263,7 @@ static bool is_outgoing(const struct cw_alerts *a, uint32_t uid, const char *id)
 }
 
 /*
- * Posts a message whose bundles are synced. If the webhook has no room, we treat this like a
+ * Posts a message whose bundles are synced. If the webhook's queue is full, we treat this like a
  * refusal by the server.
  */
 static void on_synced(bool is_on_disk, void *user)

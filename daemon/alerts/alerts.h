@@ -109,14 +109,14 @@ void cw_alerts_muted(struct cw_alerts *a, const char *node, uint32_t uid, const 
 bool cw_alerts_wants_notices(const struct cw_alerts *a);
 /*
  * Writes the notice to the journal. If notice_webhook_url is set and the job is not muted, also
- * posts it there. We do not store notices for a retry. If the webhook has no room, the notice is
- * only in the journal.
+ * posts it there. We do not store notices for a retry. If the webhook's queue is full, the notice
+ * is only in the journal.
  */
 void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc);
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc);
 /*
  * Stores the post-mortem. If webhook_postmortems is set and the job is not muted, also posts it. We
- * do not store it for a retry. If the webhook has no room, it is not posted.
+ * do not store it for a retry. If the webhook's queue is full, it is not posted.
  */
 int cw_alerts_put_postmortem(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
 			     bool may_alert);

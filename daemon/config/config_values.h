@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The texts of all values: a stage between the file and the configuration. The texts are in pages
- * that the reading child shares with the daemon. Internal to daemon/config.
+ * that the daemon shares with the child that reads the file. Internal to daemon/config.
  */
 #pragma once
 

@@ -3,8 +3,8 @@
  * A client has one request at a time. In each iteration, the loop answers at most one request per
  * client. After an answer, the user's next request waits in proportion to the time that the answer
  * took. Some answers are slow, because they need stacks or other nodes. We poll for them, and the
- * client gets no other answer meanwhile. Users share the places for clients; a few places are
- * reserved for root.
+ * client gets no other answer meanwhile. The number of clients is limited. Users share this limit,
+ * and a part of it is reserved for root.
  */
 #include "daemon/control/control_socket.h"
 
@@ -410,8 +410,8 @@ static void send_refusal(int fd)
 }
 
 /*
- * Makes room for a client of uid by closing another user's client. All users except root share
- * these places by their quotas. Returns false if there is no room.
+ * Makes room for a client of uid by closing another user's client. All users except root share the
+ * limit on clients by quotas. Returns false if no client has to leave.
  */
 static bool displace_for(struct cw_control_socket *s, uid_t uid)
 {

@@ -22,8 +22,8 @@ struct cw_fork_server;
 #define CW_CONTROL_MAX_CLIENTS 64u
 #define CW_CONTROL_MAX_ROOT 8u
 /*
- * Maximum number of clients of one user. Every user may connect, so one user must not take all
- * places. Users share them by quotas (identity/quota.h).
+ * Maximum number of clients of one user. Every user may connect, so one user must not use up the
+ * limit on all clients. Users share them by quotas (identity/quota.h).
  */
 #define CW_CONTROL_MAX_CLIENTS_PER_UID 8u
 /*

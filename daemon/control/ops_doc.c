@@ -15,8 +15,8 @@
  */
 #define MAX_JOINED 4096u
 /*
- * Maximum number of tensors that we list. One tensor is enough for an alarm, and hundreds mean the
- * same.
+ * Maximum number of tensors that we list. One tensor is enough for an alarm, and hundreds would not
+ * show more.
  */
 #define MAX_TENSORS 64u
 

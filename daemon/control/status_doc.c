@@ -21,8 +21,8 @@ struct collector {
 	json_t *jobs; /* NULL = memory ran out */
 	int64_t now_ns;
 	/*
-	 * Only for queries of other nodes. wanted: the keys of the wanted jobs. max_bytes: room for
-	 * these jobs; 0 = all jobs, without a limit.
+	 * Only for queries of other nodes. wanted: the keys of the wanted jobs. max_bytes: the size
+	 * limit for these jobs; 0 = all jobs, without a limit.
 	 */
 	const json_t *wanted;
 	size_t bytes, max_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All captures wait in one queue. Captures that an alert may need start before the others (brief
- * captures). Users share the places in the queue (identity/quota.h) and take turns. At its
+ * captures). Users share the limited queue by quotas (identity/quota.h) and take turns. At its
  * deadline, a capture ends with the parts that it has, and we kill its child.
  *
  * The parts of a capture run one after the other: /proc, then Python, then native stacks. /proc

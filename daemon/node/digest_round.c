@@ -3,7 +3,7 @@
  * A round makes one digest per job. We walk through the table. The first process that is not in a
  * digest yet determines the job, and all processes of this job go into its digest. Then we make
  * digests for jobs that have no process in the table. Either we search for ranks of such a job, or
- * the table has no place for its processes.
+ * the table of processes is too full for its processes.
  */
 #include "daemon/node/digest_round.h"
 
@@ -36,8 +36,8 @@ static uint32_t collect_job(struct cw_digest_rounds *rounds, struct cw_process *
 }
 
 /*
- * Maximum number of digests per round for jobs that have only untracked ranks: processes for which
- * the table has no place.
+ * Maximum number of digests per round for jobs that have only untracked ranks: processes that the
+ * full table refused.
  */
 #define MAX_UNTRACKED_JOBS 256u
 
@@ -127,9 +127,9 @@ static void add_untracked_job(const struct cw_untracked_entry *entry, void *user
 }
 
 /*
- * Makes digests for jobs that have only untracked ranks on this node: processes for which the table
- * has no place. Other nodes have ranks of the job. With these digests the leader knows which ranks
- * it cannot see.
+ * Makes digests for jobs that have only untracked ranks on this node: processes that the full table
+ * refused. Other nodes have ranks of the job. With these digests the leader knows which ranks it
+ * cannot see.
  */
 static void digest_untracked(struct cw_digest_rounds *rounds, struct cw_process *table)
 {

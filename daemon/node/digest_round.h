@@ -19,7 +19,7 @@ struct cw_digest_rounds {
 	/* Ranks that never called NCCL; borrowed; NULL = none. */
 	const struct cw_unregistered_ranks *unregistered;
 	/*
-	 * Rank processes that we do not watch, because the table has no place; borrowed;
+	 * Rank processes that we do not watch, because the table of processes is full; borrowed;
 	 * NULL = none.
 	 */
 	const struct cw_untracked *untracked;

@@ -55,8 +55,8 @@ static bool is_there(const struct question *q)
 }
 
 /*
- * Reads the owner of the lock. Checks the process before and after the reading. If it is the same
- * both times, it was the same process in between.
+ * Reads the owner of the lock. Checks the start time of the process before and after the read: if
+ * both are right, the pid was not reused in between.
  */
 int cw_lock_owner_child(int fd)
 {

@@ -27,7 +27,7 @@ int cw_lock_owners_new(struct event_base *base, struct cw_fork_server *forks,
 /* Takes NULL; returns NULL. */
 struct cw_lock_owners *cw_lock_owners_free(struct cw_lock_owners *o);
 /*
- * Call this after each reading of p. Starts to read the owner of p's lock, if it is time for this
- * and no other lock is being read.
+ * Call this after each time that the daemon has read the state of p. Starts to read the owner of
+ * p's lock, if it is time for this and no other lock is being read.
  */
 void cw_lock_owners_look(struct cw_lock_owners *o, struct cw_process *p, int64_t awake_ns);

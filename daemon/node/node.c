@@ -65,8 +65,7 @@
 #define SPARE_CONNS_PER_UID 8
 #define SPARE_CONNS 64
 /*
- * Time that we remember a process for which the table had no place. Its agent comes back every
- * minute.
+ * Time that we remember a process that the full table refused. Its agent comes back every minute.
  */
 #define UNTRACKED_KEEP_NS (150 * CW_NS_PER_S)
 /*

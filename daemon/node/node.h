@@ -174,7 +174,7 @@ void cw_node_python_cancel(struct cw_node *node, uint64_t handle);
 const struct cw_job_tensor_stats *cw_node_tensor_stats(const struct cw_node *node);
 
 /*
- * Returns the rank processes that we do not watch, because the table has no place for them.
+ * Returns the rank processes that we do not watch, because the table of processes is full.
  * Borrowed.
  */
 const struct cw_untracked *cw_node_untracked(const struct cw_node *node);
@@ -201,9 +201,9 @@ struct cw_node_stats {
 	/* Living processes that had to give their place in the table to another user's. */
 	uint64_t displaced_total;
 	uint64_t postponed_total; /* readings postponed because the user's budget was spent */
-	/* Registrations refused because the table has no place for the process. */
+	/* Registrations refused because the table of processes is full. */
 	uint64_t over_quota_total;
-	/* Rank processes that we do not watch now, because the table has no place. */
+	/* Rank processes that we do not watch now, because the table of processes is full. */
 	uint32_t untracked;
 	uint64_t untracked_dropped_total; /* cw_untracked_dropped() */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a process from an agent's credentials or from the service manager's store, reads its state,
- * and notes its end. Chooses the process that gives up its place in the table.
+ * and notes its end. Chooses the process that leaves the full table for a new one.
  */
 #include "daemon/process/process.h"
 

@@ -215,8 +215,8 @@ bool cw_processes_has_living(struct cw_process *table, pid_t pid);
 /* Returns whether another process of the table has the record of p. */
 bool cw_processes_share_record(struct cw_process *table, const struct cw_process *p);
 /*
- * The limits of the table, and the processes that stay in it at a limit. We say that a process has
- * a place if it is in the table.
+ * The limits of the table, and the processes that stay in it when a limit is reached. Other
+ * comments say that a process in the table has a place.
  */
 struct cw_process_quota {
 	uint32_t max, max_per_uid;
@@ -232,8 +232,8 @@ struct cw_process_quota {
  * Chooses the process that must leave the table for a new process of uid, by the quotas of
  * identity/quota.h. Of the chosen user's processes, the one that has been dead for longest goes
  * first. If none is dead, the youngest goes. A user at a limit may replace a dead process of its
- * own. Returns 0 or -errno. *ret: the process; NULL = the table has room. -EDQUOT: there is no room
- * for uid. -ENOMEM: out of memory.
+ * own. Returns 0 or -errno. *ret: the process; NULL = the table is not full. -EDQUOT: the table is
+ * full, and no process has to leave it for uid. -ENOMEM: out of memory.
  */
 int cw_processes_make_room(struct cw_process *table, uid_t uid,
 			   const struct cw_process_quota *quota, struct cw_process **ret);

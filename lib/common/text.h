@@ -50,8 +50,8 @@ char *cw_text_argument(const char *path);
 char *cw_text_command(const char *command, const char *path);
 
 /*
- * Appends to a NUL-terminated text in a buffer of len bytes. Truncates the result if the buffer has
- * no room.
+ * Appends to a NUL-terminated text in a buffer of len bytes. Truncates the result if the buffer is
+ * too small.
  */
 void cw_text_append(char *text, size_t len, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -51,8 +51,9 @@ void cw_unix_peer_pidfd(int fd, struct cw_peer_cred *cred);
 
 /*
  * Like recvmsg(), but accepts at most one descriptor and closes all others. Returns the bytes read
- * (0 = end of stream), or -errno. -EMFILE means that a descriptor came, but this process had no
- * room for it; the descriptor and the bytes are then lost. *ret_fd = -1 if no descriptor came.
+ * (0 = end of stream), or -errno. -EMFILE means that a descriptor came, but this process is at its
+ * limit of descriptors; the descriptor and the bytes are then lost. *ret_fd = -1 if no descriptor
+ * came.
  */
 ssize_t cw_unix_recv_fd(int fd, void *buf, size_t len, int *ret_fd);
 

@@ -49,7 +49,7 @@ struct cw_extension_content {
 	int64_t taken_wall_ns;
 	const struct cw_extension_rank *ranks;
 	uint32_t n_ranks;
-	uint32_t n_omitted; /* ranks of the job on this node that the page has no room for */
+	uint32_t n_omitted; /* ranks of the job on this node that do not fit the page */
 };
 
 /* Why a bundle lacks the pages of some nodes. All borrowed. */

@@ -32,8 +32,8 @@ struct cw_window_stacks {
 void cw_window_stacks_init(struct cw_window_stacks *stacks);
 
 /*
- * Replaces the stack numbers of a record's ops by numbers of texts, or by 0 if there is no room for
- * the text. Returns 0 or -ENOMEM.
+ * Replaces the stack numbers of a record's ops by numbers of texts, or by 0 if the text does not
+ * fit. Returns 0 or -ENOMEM.
  */
 int cw_window_stacks_of(struct cw_window_stacks *stacks, const struct cw_record *record,
 			struct cw_msg_op *ops, size_t n);

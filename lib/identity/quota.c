@@ -69,7 +69,7 @@ enum cw_quota_answer cw_quota_charge_for(uint32_t uid, struct cw_quota_charge *c
 	struct cw_quota_count count = { .capacity = capacity, .taken = (uint32_t)n, .users = 1 };
 	enum cw_quota_answer answer;
 
-	/* As long as the reserve is free, every user gets a place, and we need no counts. */
+	/* While more than the reserve is free, we admit every user, and need no counts. */
 	if (n < capacity - capacity / CW_QUOTA_RESERVE)
 		return CW_QUOTA_ADMIT;
 	qsort(charges, n, sizeof(*charges), by_user);

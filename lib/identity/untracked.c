@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of entries, one per process or job without a place. The key of an entry is a text of all
- * its names. For each user we also store the last number that we logged. We log a sentence when the
- * user's number has doubled, or after CW_UNTRACKED_SAY_AGAIN_NS. We drop an entry when its process
- * has ended, or when no caller has noted it for keep_ns.
+ * A table of entries, one per process or job that is not watched. The key of an entry is a text of
+ * all its names. For each user we also store the last number that we logged. We log a sentence when
+ * the user's number has doubled, or after CW_UNTRACKED_SAY_AGAIN_NS. We drop an entry when its
+ * process has ended, or when no caller has noted it for keep_ns.
  */
 #include "identity/untracked.h"
 
@@ -123,7 +123,8 @@ static struct entry *find(const struct cw_untracked *u, const struct cw_untracke
 }
 
 /*
- * Makes room for one more entry of the user. Returns false if the user may have no further entry.
+ * Drops an entry if the table is full for the user, so that a new one fits. Returns false if the
+ * user may have no further entry.
  */
 static bool make_room(struct cw_untracked *u, uint32_t uid)
 {

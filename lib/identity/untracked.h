@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and jobs that this daemon does not watch because all places are taken. We store the
- * owner and the job of each, and since when it has had no place. The owner and root see them in
- * `status`, and the log reports them. A verdict on the job says that these ranks are not visible.
- * There is one table for the rank processes of this node, and one for the jobs that this node
- * leads.
+ * Processes and jobs that this daemon does not watch because a limit is reached. We store the owner
+ * and the job of each, and the time since when it has not been watched. The owner and root see them
+ * in `status`, and the log reports them. A verdict on the job says that these ranks are not
+ * visible. There is one table for the rank processes of this node, and one for the jobs that this
+ * node leads.
  *
  * The size of a table is limited, too, by the same quotas (identity/quota.h). Items that do not fit
  * are dropped and counted. Loop thread only. Pure, except that we check whether processes still
@@ -19,7 +19,7 @@
 
 struct cw_untracked;
 
-/* Limit of entries. It equals a node's number of places for jobs. */
+/* Limit of entries. It equals the number of jobs that a node may lead. */
 #define CW_UNTRACKED_MAX 1024u
 /* Limit of log lines per second for all users together. The lines of further users wait. */
 #define CW_UNTRACKED_LINES_PER_S 4u

@@ -285,7 +285,7 @@ static uint32_t place_of(const int32_t *ranks, uint32_t n, int32_t rank)
 	return CW_SNAP_NONE;
 }
 
-/* Returns the communicator of the group; NULL = there is no room for its members. */
+/* Returns the communicator of the group; NULL = its members exceed the limit. */
 static struct comm_entry *get_comm(struct merger *m, const struct cw_fr_group *g)
 {
 	uint64_t id = comm_id(g);

@@ -101,8 +101,8 @@ static struct entry *find(const struct cw_election *election, const struct cw_jo
 }
 
 /*
- * Makes room for an entry, by dropping another if the limit is reached. Returns false if no entry
- * can be dropped.
+ * Drops an entry if the limit is reached, so that a new one fits. Returns false if no entry can be
+ * dropped.
  */
 static bool make_room(struct cw_election *election, uint32_t uid)
 {

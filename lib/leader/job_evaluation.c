@@ -5,8 +5,8 @@
  * snapshot, and from the snapshot a list of verdicts. Each verdict and the job's patience give a
  * decision, and decisions move incidents.
  *
- * We measure work in memberships. If one iteration of the loop has no room for a job, we leave the
- * job for the next iteration and set has_deferred.
+ * We measure work in memberships. If the work of a job exceeds the budget of this iteration of the
+ * loop, we leave the job for the next iteration and set has_deferred.
  */
 #include "leader/job_evaluation.h"
 

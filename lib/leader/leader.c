@@ -172,8 +172,8 @@ static struct cw_leader_entry *find_displaced(const struct cw_leader *l, uint32_
 }
 
 /*
- * Makes room for a new entry, by dropping another if the limit is reached. Returns false if no
- * entry can be dropped.
+ * Drops an entry if the limit is reached, so that a new one fits. Returns false if no entry can be
+ * dropped.
  */
 static bool make_room(struct cw_leader *l, uint32_t uid, bool for_copy)
 {

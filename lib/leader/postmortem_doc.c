@@ -211,7 +211,7 @@ static json_t *group_doc(const struct cw_postmortem_facts *facts, uint32_t i, ui
 	});
 }
 
-/* True if no head of the earlier groups ended in the same way as rank i. */
+/* True if rank i ended in another way than the first rank of each earlier group. */
 static bool is_new_group(const struct cw_postmortem_facts *facts, const uint32_t *heads, uint32_t n,
 			 uint32_t i)
 {

@@ -23,7 +23,10 @@
 #define CW_POSTMORTEM_FAR_NS INT64_C(250000000)
 /* The uncertainty if a node sent too few digests to estimate its clock. */
 #define CW_POSTMORTEM_UNKNOWN_NS INT64_C(1000000000)
-/* Deaths within this time may have one sender, such as SIGKILL to all ranks of a job. */
+/*
+ * Deaths within this time may have the same cause, for example a launcher that sends SIGKILL to all
+ * ranks of a job.
+ */
 #define CW_POSTMORTEM_TOGETHER_NS INT64_C(2000000000)
 
 /* The kinds of death. A kind that is more likely to be the first death has a smaller number. */

@@ -36,7 +36,8 @@ struct cw_build {
 	 * allocate.
 	 */
 	struct cw_snapshot **spare;
-	uint64_t places_free;  /* places that are allowed for members that no rank has reported */
+	uint64_t places_free;  /* number of members that may be in the snapshot although no rank has
+				  reported them */
 	uint64_t *over_limit;  /* counter of communicators over a limit; NULL = no counter */
 	bool sees_only_itself; /* this node has no peers */
 	/* Peers come and go, so zero peers may mean that we have not found one yet. */

@@ -29,8 +29,8 @@ bool cw_rec_may_be_inside(uint32_t comm_flags, uint64_t op_index, uint64_t op_re
  * Appends to `calls` each thread whose newest op in `ops` has not returned. All ops belong to one
  * communicator. We skip an op that is queued in a group, because its thread may be anywhere before
  * the group's end. since_ns is the op's enter time on the record's clock. If the thread is already
- * in `calls`, we keep the later time, because a group may launch much later. `calls` has n entries
- * and room for max. Returns the new number of entries; we omit threads that do not fit.
+ * in `calls`, we keep the later time, because a group may launch much later. `calls` has n entries,
+ * at most max. Returns the new number of entries; we omit threads that do not fit.
  */
 size_t cw_rec_inside_add(const struct cw_rec_op *ops, size_t n_ops, struct cw_rec_wait *calls,
 			 size_t n, size_t max);

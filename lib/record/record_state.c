@@ -207,8 +207,8 @@ static int look_into_bulk_ring(struct cw_record *rec, struct tally *t, uint64_t 
 }
 
 /*
- * Returns the comm's only slot, or NULL if the comm has none or several. With several slots, a word
- * covers only some of the comm's ops.
+ * Returns the comm's only slot, or NULL if the comm has none or several. With several slots, the
+ * progress word of a slot covers only some of the comm's ops.
  */
 static const struct cw_record_slot *only_slot(const struct cw_record *rec,
 					      const struct cw_record_comm *comm)

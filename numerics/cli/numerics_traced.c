@@ -89,8 +89,8 @@ struct showing {
 };
 
 /*
- * Returns the number of calls of the step that the file had no room for. Call it once per step, in
- * the file's order.
+ * Returns the number of calls of the step that did not fit the file. Call it once per step, in the
+ * file's order.
  */
 static uint64_t lost_of(struct showing *s, int64_t step)
 {

@@ -520,7 +520,7 @@ static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary 
 	return true;
 }
 
-/* Stores a summary whose op has not settled. If there is no room, we drop the oldest one. */
+/* Stores a summary whose op has not settled. If the table is full, we drop the oldest one. */
 static void keep_loose(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {
 	if (c->n_loose == LOOSE) {

@@ -42,7 +42,8 @@ enum cw_baseline_counter {
 	CW_BASELINE_N_PARTIAL,       /* tensors that the agent sampled in part */
 	CW_BASELINE_N_UNSEEN,        /* launches of graphs and calls without a number */
 	CW_BASELINE_N_REFUSED,       /* ops beyond the limit of a file */
-	CW_BASELINE_N_NOT_COLLECTED, /* tensors that the agent had no room for */
+	CW_BASELINE_N_NOT_COLLECTED, /* tensors that the agent could not record, because its ring
+					was full */
 	CW_BASELINE_N_TENSORS,       /* tensors with statistics in rows */
 	CW_BASELINE_COUNTERS,
 };

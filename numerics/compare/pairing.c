@@ -453,7 +453,7 @@ int pairing_find(const struct pairing_ops *a, const struct pairing_ops *b, uint3
 	for (; way <= CW_BASELINE_BY_KIND; way++) {
 		r = try(&s, way);
 		/*
-		 * We try no further way for operators. Hunks pair calls of the same module, and
+		 * For operators we stop here. Hunks already pair the calls of the same module, and
 		 * steps without common ops are rare.
 		 */
 		if (r == 0 && way == CW_BASELINE_BY_STEP && is_of_operators(a))

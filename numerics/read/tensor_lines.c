@@ -67,7 +67,10 @@ static size_t memory_of(const json_t *value)
 	}
 }
 
-/* Appends the line to an array that we keep. Returns 0 or -errno; -E2BIG: there is no room. */
+/*
+ * Appends the line to an array that we keep. Returns 0 or -errno; -E2BIG: they take too much
+ * memory.
+ */
 static int keep(struct reader *r, json_t *array, json_t *line)
 {
 	size_t bytes = memory_of(line);

@@ -54,7 +54,7 @@ int alternatives_list(struct diagnosis *diag)
 	for (uint32_t i = 0; i < diag->n_related; i++)
 		n += is_alternative(diag, diag->related[i]);
 	/*
-	 * We make room for the added mismatch too. A finding cannot have both an extra call and a
+	 * One more entry is for the added mismatch. A finding cannot have both an extra call and a
 	 * setup that differs.
 	 */
 	v->alternatives = cw_arena_new_array(diag->arena, struct cw_alternative, (size_t)n + 1);

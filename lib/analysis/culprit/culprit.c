@@ -522,8 +522,9 @@ static bool classify_rank(const struct engine_context *s, uint32_t rank, struct 
 /* ---- comms whose members made different calls ---- */
 
 /*
- * True if ranks really wait at the gate. If we see a rank on the host only, each reading finds it
- * in its newest call. Only a rank that stays in the call for stall_min_ns waits there.
+ * True if ranks really wait at the gate. If a rank has no progress on the device, its record always
+ * shows it in its newest call, even if it is not blocked. Only a rank that stays in the call for
+ * stall_min_ns waits there.
  */
 static bool is_waited_at(const struct engine_context *s, const struct gate *gate)
 {

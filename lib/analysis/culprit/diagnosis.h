@@ -19,7 +19,10 @@ struct diagnosis {
 	const struct finding **related;
 	uint32_t n_related;
 	bool *is_culprit; /* per rank: it is a culprit */
-	/* For a deadlock: the confidence that the order of calls allows. */
+	/*
+	 * For a deadlock: the highest confidence that is justified by the known orders of the
+	 * ranks' calls.
+	 */
 	enum cw_confidence order_allows;
 };
 

@@ -139,9 +139,9 @@ bool engine_context_gate_before(const struct engine_context *s, const struct gat
 }
 
 /*
- * Orders two gates by how clearly they show what a missing rank owes. The gate with fewer missing
- * ranks comes first. With equal numbers a collective is clearer than a message, because a program
- * may send long before it receives.
+ * Orders two gates by how clearly they show the call that a missing rank has not made. The gate
+ * with fewer missing ranks comes first. With equal numbers a collective is clearer than a message,
+ * because a program may send long before it receives.
  */
 static int compare_clearness(const struct gate *a, const struct gate *b)
 {
@@ -157,10 +157,10 @@ static bool began_by(const struct gate *gate, int64_t since_ns, int64_t slack_ns
 }
 
 /*
- * Returns the gate that shows best what the rank owes. We compare the gates whose waits began at
- * about the time of the oldest wait. We choose the gate where the fewest ranks are missing. A much
- * younger gate does not count, however clear it is: the subject of a verdict must not change while
- * the hang lasts.
+ * Returns the gate that shows best which call the rank has not made. We compare the gates whose
+ * waits began at about the time of the oldest wait. We choose the gate where the fewest ranks are
+ * missing. A much younger gate does not count, however clear it is: the subject of a verdict must
+ * not change while the hang lasts.
  *
  * If gates are equally clear, and the difference of their times may come from the nodes' clocks, we
  * choose by the gate's name. Another leader may get the same digests at other times, and must find

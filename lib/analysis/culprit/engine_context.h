@@ -159,7 +159,7 @@ bool engine_context_may_be_ending(const struct engine_context *s);
 bool engine_context_gate_before(const struct engine_context *s, const struct gate *a,
 				const struct gate *b);
 
-/* Returns the gate that shows best what a missing rank owes. */
+/* Returns the gate that shows best which call a missing rank has not made. */
 uint32_t engine_context_gate_of(const struct engine_context *s, uint32_t rank);
 
 /*

@@ -254,8 +254,8 @@ static void note_room(struct ahead *a)
 
 /*
  * Goes through the calls of one rank in order of time, and stores how long it had waited before
- * each. If before_ns is NULL, the function only notes the room for sends. If one of the rank's
- * windows does not reach back to a call, the rank may have waited until its next call.
+ * each. If before_ns is NULL, we only note how far sends may run ahead of their receives. If a
+ * window of the rank does not reach back to a call, the rank may have waited until its next call.
  */
 static void go_through(const struct entries *e, const struct reach *reach, struct ahead *a,
 		       int64_t *before_ns)

@@ -177,8 +177,9 @@ json_t *cw_evidence_set_parse(const char *text)
 }
 
 /*
- * Takes only the Python stacks of a second answer. The rest of the answer is from a later moment
- * than the document.
+ * A node may answer twice: first with the document, later with the Python stacks. Takes only the
+ * Python stacks of the second answer, because its other parts are from a later moment than the
+ * document.
  */
 static void take_python(struct cw_evidence_slot *slot, const char *text)
 {

@@ -264,7 +264,7 @@ static bool was_alerted(const struct cw_incident *inc, const char *id)
 }
 
 /*
- * If we sent an alert under the id of `matter`, the incident takes that id. Returns 0 or -ENOMEM.
+ * If an alert with the id of `matter` was sent, the incident takes that id. Returns 0 or -ENOMEM.
  */
 static int take_alerted_id(struct cw_incident *inc, const struct cw_incident_matter *matter)
 {
