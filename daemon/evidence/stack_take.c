@@ -58,8 +58,8 @@
 /* Interval at which we check, while we wait for the stop, whether the thread still runs. */
 #define STOP_LOOK_NS (CW_NS_PER_MS / 2)
 /*
- * Time that a killed taker needs to die. The kernel releases the thread only at the end of that
- * time, after it has freed the taker's memory.
+ * A taker is the child that stops a thread and copies its stack. If we kill a taker, it needs this
+ * time to die. Until then the kernel does not release the stopped thread.
  */
 #define DEATH_MS 10u
 #define MAX_TAKERS 4u

@@ -105,5 +105,5 @@ int cw_procstat_own_tid(int proc_fd, pid_t tid, pid_t *ret);
  */
 int cw_procstat_tracer(int proc_fd, pid_t *ret);
 
-/* Returns the length of a tick of the fields above, in ns. */
+/* Returns the length in ns of a clock tick, the unit of the times in a stat file. */
 int64_t cw_procstat_tick_ns(void);

@@ -198,7 +198,7 @@ struct cw_node_stats {
 	uint64_t nonfinite_inputs_total;
 	uint64_t findings_total[CW_EXTENSION_KINDS]; /* findings on tensor summaries, by kind */
 	uint32_t restored; /* processes restored from the fdstore at start */
-	/* Living processes that had to give their place in the table to another user's. */
+	/* Living processes that left the full table for a process of another user. */
 	uint64_t displaced_total;
 	uint64_t postponed_total; /* readings postponed because the user's budget was spent */
 	/* Registrations refused because the table of processes is full. */

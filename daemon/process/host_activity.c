@@ -551,7 +551,7 @@ static const char *close_look(struct cw_host_activity *h,
 /* What we know about all threads except helpers. */
 struct runners {
 	uint64_t runs;     /* hash of the numbers of their runs */
-	unsigned n;        /* their number, without those that wait for the interpreter's lock */
+	unsigned n;        /* number of threads that do not wait for the interpreter's lock */
 	bool owner_sleeps; /* the owner of the lock that the first thread waits for is asleep */
 	bool may_be_woken; /* another process or a timeout may wake one of these threads */
 };

@@ -84,11 +84,10 @@ static void roster_reply(const struct roster *r, int error, int abort_fd)
 }
 
 /*
- * Active root threads of this process. A rank that joined through such a root waits until the root
- * has closed its descriptors. Otherwise the scheduler would decide which descriptor numbers the
- * program gets after its init. A program that closes all its descriptors could then close a new
- * file of ours. The rank then joins the threads. Otherwise the program might close this library
- * while they still run its code.
+ * Active root threads of this process. After its init, a rank waits until its root has closed its
+ * descriptors, and then joins the thread. Without the wait, the numbers of the program's next
+ * descriptors would depend on the scheduler. Without the join, the program might close this library
+ * while the thread still runs its code.
  */
 struct root {
 	struct sim_listener *listener;

@@ -25,8 +25,7 @@
 
 /*
  * The longest gap that we count in full. It is longer than any gap in a running loop, which ticks
- * every 250 ms. It is shorter than all deadlines that users or peers rely on: the shortest silence
- * that means anything is 5 s.
+ * every 250 ms. It is shorter than all deadlines of users and peers, of which the shortest is 5 s.
  */
 #define CW_AWAKE_STEP_NS CW_NS_PER_S
 

@@ -64,8 +64,8 @@ void cw_untracked_tick(struct cw_untracked *u, int64_t now_ns);
 
 uint32_t cw_untracked_count(const struct cw_untracked *u);
 /*
- * Returns how often the table dropped an item without room for it, or for another user's. The item
- * itself may come again.
+ * Returns how often the table dropped an item, because it was full or because another user needed
+ * the entry. The item itself may come again.
  */
 uint64_t cw_untracked_dropped(const struct cw_untracked *u);
 /* Returns the number of items of one job. */

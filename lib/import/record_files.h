@@ -18,7 +18,10 @@
 #include "import/import_watch.h"
 #include "model/snapshot.h"
 
-/* The maximum number of ops per communicator: its own ring and some of the bulk ring. */
+/*
+ * The maximum number of ops that we read per communicator. A record has one ring per communicator,
+ * and one ring that all communicators share.
+ */
 #define CW_RECORD_FILES_WINDOW 256
 
 /*

@@ -30,7 +30,7 @@ struct cw_history_range {
  * How often we request the whole range. In each try we request all its parts one after the other.
  */
 #define CW_HISTORY_TRIES 3u
-/* The time after which we request the parts of the range again. */
+/* The time after which we request a range of calls again. */
 #define CW_HISTORY_RETRY_NS (INT64_C(5) * 1000000000)
 
 /*

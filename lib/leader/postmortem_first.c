@@ -185,7 +185,8 @@ static bool is_stroke(const struct cw_postmortem_death *deaths, uint32_t n_death
 }
 
 /*
- * True if the first ranks, and most others, were asked to end, and other kinds of death came later.
+ * True if a signal such as SIGTERM ended the first ranks and most others. Ranks that ended in other
+ * ways did so later.
  */
 static bool is_cancelled(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			 const bool *is_first, const struct cw_postmortem_first *f)

@@ -36,7 +36,10 @@ static bool is_of_module(const char *parameter, const char *other)
 	return module_len(parameter) == len && strncmp(parameter, other, len) == 0;
 }
 
-/* Writes a sentence with the parameters. Parameters of one module are adjacent. */
+/*
+ * Writes "gradients of …" with the names of the parameters. The list has the parameters of a module
+ * one after the other.
+ */
 static const char *say(const json_t *parameters, bool is_certain, char *buf, size_t len)
 {
 	const char *before = NULL;

@@ -25,7 +25,8 @@ struct lane {
 struct sorted {
 	const struct cw_baseline_run *run;
 	uint32_t *comms; /* per communicator of the run: its number in struct lane */
-	uint32_t *sites; /* per site number: the number to use in a pairing */
+	uint32_t *sites; /* indexed by a site's number in this run: its number for the pairing,
+			    which is common to both runs */
 	uint32_t *order; /* row indices, sorted by lane and number */
 	uint32_t next;   /* position in order of the first row of the next lane */
 	uint32_t *lane;  /* row indices of the current lane, with gaps for lost ops */

@@ -67,9 +67,10 @@ struct cw_numerics_job {
 /* How the first NaN or infinity got into a call. */
 enum cw_numerics_origin {
 	CW_NUMERICS_BY_RANK, /* the rank fed the number and had not received it before */
-	/* all members fed finite numbers, so the operation made the bad one */
+	/* all members passed finite values, so the operation made the bad value */
 	CW_NUMERICS_SUM,
-	CW_NUMERICS_RECEIVED, /* the number came out of a call whose inputs we know only in part */
+	CW_NUMERICS_RECEIVED, /* the bad value came out of a call of which we know only some inputs
+			       */
 };
 
 struct cw_numerics_first {

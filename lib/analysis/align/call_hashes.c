@@ -193,8 +193,11 @@ struct sorting {
 	bool *has_point; /* per member: it has at least one point */
 	/* Per member: another member of its group, or the member itself. */
 	uint32_t *group;
-	uint32_t *n_in; /* per representative of a group: size of the group */
-	/* Per representative of a group: the group differs from the largest group. */
+	uint32_t *n_in; /* indexed by the representative of a group: size of the group */
+	/*
+	 * Indexed by the representative of a group: true if the group differs from the largest
+	 * group.
+	 */
 	bool *against;
 	uint32_t largest; /* representative of the largest group */
 };

@@ -150,7 +150,10 @@ static bool has_counterpart(const struct cw_snap_comm *c, uint32_t me, const str
 	       waitgraph_counterpart(c, me, op, &peer);
 }
 
-/* True if all sends and receives of the gate's oldest waiter have their other half. */
+/*
+ * True if each send and receive of the gate's oldest waiter has its counterpart: the receive or
+ * send of its peer.
+ */
 static bool gate_is_posted(const struct engine_context *s, const struct gate *gate)
 {
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];

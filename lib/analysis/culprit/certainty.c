@@ -286,8 +286,9 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 }
 
 /*
- * Lists the blind spots, and sets the confidence to the lowest limit of all doubts. The doubts
- * concern the class, the gate, other answers, unobserved calls of culprits, and records with gaps.
+ * Lists the blind spots, and sets the confidence. Each doubt limits the confidence, and the lowest
+ * limit counts. The doubts concern the class, the gate, other answers, unobserved calls of
+ * culprits, and records with gaps.
  */
 void certainty_judge(struct diagnosis *diag)
 {

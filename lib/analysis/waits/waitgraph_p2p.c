@@ -165,7 +165,8 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 			gate->n_unseen++;
 		b->unseen_at[peer] = b->g->n_gates;
 		return;
-	case BEHIND: /* we only infer that the counterpart is behind, so it is no proof */
+	case BEHIND: /* we only infer that the peer posts the counterpart after its current call, so
+			this is not a proof */
 		gate->n_soft++;
 		break;
 	case MISSING:

@@ -368,8 +368,9 @@ static uint32_t evenly_split_size(const struct cw_snapshot *snap, uint32_t comm)
 }
 
 /*
- * Says that members may have passed a wrong colour to the split. We say it if the group exceeds an
- * even split by as many members as make other calls in it.
+ * Says that the culprits may have passed a wrong colour to the split. We say this if the group has
+ * too many members for an even split, and the number of surplus members equals the number of
+ * culprits.
  */
 static void say_colour(const struct diagnosis *diag, struct cw_clause *clause)
 {

@@ -73,7 +73,7 @@ struct cw_incident {
 	bool is_tie;
 	/* Some rank waits because of the incident. */
 	bool is_waited;
-	/* Call in the documents; if no rank waits, `key` has no call. */
+	/* Number of the call for the documents. `key` has no call if no rank waits. */
 	uint64_t coll_seq;
 	int64_t lasted_ns;      /* duration from the first wait to its end; 0 = ongoing */
 	const char *suppressed; /* static text; NULL = not suppressed */

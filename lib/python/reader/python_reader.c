@@ -278,7 +278,10 @@ static uint64_t find_lock(struct reader *r, uint64_t interpreter)
 	return read_word(r, interpreter + r->layout->interpreter_lock, &address) ? address : 0;
 }
 
-/* Reads the interpreter lock. A lock without a holder does not show that any thread held still. */
+/*
+ * Reads the interpreter lock. If no thread holds the lock, we cannot use it to show that a thread's
+ * frames did not change.
+ */
 static struct lock read_lock(struct reader *r, uint64_t address)
 {
 	const struct cw_python_layout *l = r->layout;
@@ -306,8 +309,8 @@ static bool is_listed(const struct reader *r, uint64_t thread)
 
 /*
  * Returns whether the thread did not have the lock between the two reads of the lock. Such a thread
- * ran no Python code, so its frames held still. If the holder is not a thread of the list, we have
- * not found the real lock.
+ * ran no Python code, so its frames did not change. If the holder is not a thread of the list, we
+ * have not found the real lock.
  */
 static bool had_no_lock(const struct reader *r, const struct lock *before, const struct lock *after,
 			uint64_t thread)
