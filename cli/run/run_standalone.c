@@ -225,7 +225,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* also if the program cannot run: then its start fails, too */
+		return 0; /* if it cannot run, its start reports the error */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }

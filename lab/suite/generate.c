@@ -12,7 +12,10 @@
 /* In one of CLUSTER_OF scenarios, a fault strikes the daemons. */
 #define CLUSTER_OF 6u
 
-/* In one of DEVICES_OF scenarios, processes drive several devices, if sizes and sort allow it. */
+/*
+ * In one of DEVICES_OF scenarios, each process drives several devices, if the size of the job and
+ * the kind of scenario allow it.
+ */
 #define DEVICES_OF 8u
 
 size_t cw_suite_draw(uint64_t seed, uint64_t index, char ret[SUITE_DRAWN_BYTES])

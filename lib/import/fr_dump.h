@@ -129,7 +129,7 @@ struct cw_fr_dump {
 	uint64_t n_extents, max_extents;          /* used only while reading */
 	char unknown_op[48], unknown_backend[24]; /* the first unknown name of each */
 	int64_t newest_ns; /* the latest of all times in the dump; 0 = none */
-	/* The members from here to is_undated are used only by cw_fr_snapshot(). */
+	/* Only cw_fr_snapshot() uses the fields from here to is_undated. */
 	int64_t taken_ns; /* when the dump was taken, on its own clock; 0 = unknown */
 	int64_t shift_ns; /* the snapshot's clock minus the dump's */
 	bool is_early;    /* another dump with open calls was taken much later */

@@ -32,7 +32,10 @@ struct fr_comm {
 	uint64_t highest;        /* the highest coll_seq that a member has entered */
 	uint8_t pending_kind;    /* kind of the call at lowest_pending */
 	int64_t pending_ns;      /* when the first member made that call; 0 = unknown */
-	/* Per place: time of the first open send to the member, or receive from it. */
+	/*
+	 * Indexed by a member's rank in the group: time of the first open send to this member, or
+	 * receive from it.
+	 */
 	int64_t *asked_ns;
 	/* The last coll_seq that all members have certainly entered. */
 	uint64_t had_all;
@@ -45,7 +48,10 @@ struct fr_comm {
 	bool is_p2p_whole;
 	const struct cw_fr_op **calls; /* collectives by coll_seq; the best known comes first */
 	uint32_t n_calls;
-	/* Per place: index + 1 in the peers of the current member; 0 = none. */
+	/*
+	 * Indexed by a member's rank in the group: index + 1 in the peers of the current member; 0
+	 * = none.
+	 */
 	uint32_t *peers;
 	/* The coll_seq of an open exchange whose sizes do not match; 0 = none. */
 	uint64_t uneven_seq;

@@ -56,7 +56,7 @@ static double elements(const struct cw_baseline_row *row, enum cw_baseline_side 
 		return side == CW_BASELINE_IN ? (double)row->root_or_peer : n;
 	case CW_OP_ALL_TO_ALL:
 		return n * parts;
-	case CW_OP_REDUCE_SCATTER: /* the row of a group run contains the parts of all members */
+	case CW_OP_REDUCE_SCATTER: /* a row of a group comparison has all parts */
 		return side == CW_BASELINE_IN || are_groups ? n * parts : n;
 	case CW_OP_SCATTER:
 		return side == CW_BASELINE_IN ? n * parts : n;

@@ -269,7 +269,8 @@ static int add_collectives(struct builder *b)
 {
 	uint32_t n = collect_waiters(b), n_late, from = 0;
 	uint32_t common = CW_SNAP_NONE, rooted = CW_SNAP_NONE, rooted_at = CW_SNAP_NONE;
-	const struct cw_op *found = NULL; /* the lost call with the coll_seq of the last waiter */
+	const struct cw_op *found = NULL; /* the call of the last waiter, found in another record if
+					     its own record has lost it */
 
 	if (!n)
 		return 0;
