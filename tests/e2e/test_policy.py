@@ -97,4 +97,4 @@ def test_a_report_says_what_torch_was_told_and_what_that_costs(daemon):
     incident = found(daemon, TIMED)
     said = "TORCH_NCCL_DUMP_ON_TIMEOUT=0 (ranks 0-1): PyTorch writes no dump of its Flight Recorder"
     check(said in " ".join(daemon.said("report", incident["id"]).split()), daemon.said("report", incident["id"]))
-    check("What PyTorch was told" not in daemon.said("report", found(daemon, "differs")["id"]), "nothing")
+    check("PyTorch's settings" not in daemon.said("report", found(daemon, "differs")["id"]), "nothing")

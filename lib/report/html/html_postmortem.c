@@ -38,7 +38,7 @@ static void put_wait(FILE *out, const json_t *e)
 
 	if (!json_is_object(wait))
 		return;
-	html_section(out, "waited-for", "What was waited for when the first one ended");
+	html_section(out, "waited-for", "Waits when the first rank ended");
 	fprintf(out, "<p>For %.1f s: ", json_number_value(json_object_get(wait, "for_s")));
 	html_put_sentence(out, cw_json_str(wait, "summary", "?"));
 	fputs("</p>\n", out);
@@ -174,7 +174,7 @@ void html_put_postmortem(FILE *out, const json_t *e, bool is_alone)
 	if (is_alone) {
 		put_headline(out, e);
 	} else {
-		html_section(out, "died", "What the job died of");
+		html_section(out, "died", "Cause of the job's end");
 		fputs("<p>", out);
 		html_put_sentence(out, cw_json_str(e, "summary", "?"));
 		fputs("</p>\n", out);
@@ -186,6 +186,6 @@ void html_put_postmortem(FILE *out, const json_t *e, bool is_alone)
 	put_last(out, e);
 	html_put_list(out, "wrong-data", "Wrong data, not told before",
 		      json_object_get(e, "wrong_data"));
-	html_put_list(out, "unseen", "What could not be seen", json_object_get(e, "notes"));
+	html_put_list(out, "unseen", "Not visible", json_object_get(e, "notes"));
 	put_times(out, e);
 }

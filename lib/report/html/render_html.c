@@ -180,7 +180,7 @@ static void put_where(FILE *out, const struct cw_incident_facts *incident)
 
 	if (!where)
 		return;
-	html_section(out, "where", differs ? "First call that differs" : "Who waits for what");
+	html_section(out, "where", differs ? "First call that differs" : "Waits");
 	fputs("<p>On ", out);
 	html_put(out, phrase_doc_comm(where->comm, where->comm_name, text, sizeof(text)));
 	fprintf(out, "%s.</p>\n", phrase_doc_seq(where, text, sizeof(text)));
@@ -346,7 +346,7 @@ static void put_coverage(FILE *out, const struct cw_incident_coverage *of, const
 	const struct cw_incident_coverage *coverage = of ? of : &nothing;
 	char known[256];
 
-	html_section(out, "coverage", "What was seen, and what was not");
+	html_section(out, "coverage", "Coverage");
 	fprintf(out, "<div>%" PRIu32, cw_coverage_seen_now(coverage));
 	if (coverage->ranks_expected)
 		fprintf(out, " of %" PRIu32, coverage->ranks_expected);
@@ -419,7 +419,7 @@ static int put_nccl_errors(FILE *out, const struct cw_incident_facts *incident)
 {
 	json_t *sentences = cw_nccl_error_sentences(incident);
 
-	html_put_list(out, "nccl-errors", "What NCCL itself reported", sentences);
+	html_put_list(out, "nccl-errors", "Errors reported by NCCL", sentences);
 	json_decref(sentences);
 	return sentences ? 0 : -ENOMEM;
 }
@@ -428,7 +428,7 @@ static int put_torch_settings(FILE *out, const json_t *evidence)
 {
 	json_t *sentences = cw_torch_setting_sentences(evidence);
 
-	html_put_list(out, "torch-settings", "What PyTorch was told", sentences);
+	html_put_list(out, "torch-settings", "PyTorch's settings", sentences);
 	json_decref(sentences);
 	return sentences ? 0 : -ENOMEM;
 }

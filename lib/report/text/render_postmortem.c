@@ -134,7 +134,7 @@ static void put_wait(const struct cw_text *t, const json_t *e)
 
 	if (!json_is_object(wait))
 		return;
-	cw_text_title(t, "What was waited for when the first one ended");
+	cw_text_title(t, "Waits when the first rank ended");
 	fprintf(t->out, "  for %.1f s: ", json_number_value(json_object_get(wait, "for_s")));
 	cw_text_wrap(t, 14, 4, cw_json_str(wait, "summary", "?"));
 }
@@ -213,7 +213,7 @@ void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, boo
 	if (is_alone) {
 		put_headline(t, postmortem);
 	} else {
-		cw_text_title(t, "What the job died of");
+		cw_text_title(t, "Cause of the job's end");
 		fputs("  ", t->out);
 		cw_text_wrap(t, 2, 2, cw_json_str(postmortem, "summary", ""));
 	}
@@ -223,7 +223,7 @@ void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, boo
 	put_open(t, postmortem);
 	put_last(t, postmortem);
 	put_list(t, json_object_get(postmortem, "wrong_data"), "Wrong data, not told before");
-	put_list(t, json_object_get(postmortem, "notes"), "What could not be seen");
+	put_list(t, json_object_get(postmortem, "notes"), "Not visible");
 	if (*cw_json_str(times, "first", "")) {
 		cw_text_title(t, "When it ended");
 		put_row(t, "first end", cw_json_str(times, "first", ""));

@@ -140,7 +140,7 @@ static void put_where(const struct cw_text *t, const struct cw_incident_facts *i
 		return;
 	cw_text_title(t, incident->verdict_class.number == CW_CLASS_MISMATCH
 				 ? "First call that differs"
-				 : "Who waits for what");
+				 : "Waits");
 	fputs("  on ", t->out);
 	cw_text_put(t, CW_TEXT_PLAIN,
 		    phrase_doc_comm(where->comm, where->comm_name, text, sizeof(text)));
@@ -240,7 +240,7 @@ static void put_nccl_errors(const struct cw_text *t, const struct cw_incident_fa
 
 	if (!sentences)
 		cw_text_set_short(t);
-	put_sentences(t, sentences, "What NCCL itself reported");
+	put_sentences(t, sentences, "Errors reported by NCCL");
 	json_decref(sentences);
 }
 
@@ -250,7 +250,7 @@ static void put_torch_settings(const struct cw_text *t, const json_t *evidence)
 
 	if (!sentences)
 		cw_text_set_short(t);
-	put_sentences(t, sentences, "What PyTorch was told");
+	put_sentences(t, sentences, "PyTorch's settings");
 	json_decref(sentences);
 }
 
@@ -295,7 +295,7 @@ static void put_coverage(const struct cw_text *t, const struct cw_incident_cover
 	const struct cw_incident_coverage *coverage = of ? of : &nothing;
 	char known[256];
 
-	cw_text_title(t, "What was seen");
+	cw_text_title(t, "Coverage");
 	fprintf(t->out, "  %" PRIu32, cw_coverage_seen_now(coverage));
 	if (coverage->ranks_expected)
 		fprintf(t->out, " of %" PRIu32, coverage->ranks_expected);
@@ -310,7 +310,7 @@ static void put_coverage(const struct cw_text *t, const struct cw_incident_cover
 	}
 	fputc('\n', t->out);
 	if (coverage->n_notes)
-		cw_text_title(t, "What could not be seen");
+		cw_text_title(t, "Not visible");
 	for (uint32_t i = 0; i < coverage->n_notes; i++)
 		put_line(t, coverage->notes[i]);
 }

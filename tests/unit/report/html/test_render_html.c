@@ -124,7 +124,7 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		"native, thread 803 python3, state S, in read(), waits in pipe_read",
 		">What to do next<",
 		"ssh node-a",
-		">Who waits for what<",
+		">Waits<",
 		"On tp_group, collective #42",
 		"0-2,4-7",
 		"all_reduce bf16 x 1048576 sum",
@@ -138,7 +138,7 @@ Test(render_html, tells_the_verdict_then_who_then_what_to_do_then_why)
 		"synchronize (train_loop.py:71), called by forward (:90)",
 		">Ruled out<",
 		"not a mismatch: all windows agree",
-		">What was seen, and what was not<",
+		">Coverage<",
 		"8 of 10 ranks",
 		"node-c does not answer",
 		">When<",
@@ -336,7 +336,7 @@ Test(render_html, a_postmortem_stands_below_its_incident)
 	bundle.postmortem = sample_postmortem();
 	text = render(&bundle);
 	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
-	expect_in_order(text, (const char *[]){ "Ruled out", "What the job died of",
+	expect_in_order(text, (const char *[]){ "Ruled out", "Cause of the job's end",
 						"rank 4 on node-b", "How they ended", NULL });
 	cr_assert_eq(count(text, "<h1>"), 1);
 	free(text);
