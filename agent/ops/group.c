@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group stores sums instead of ops. At launch and at the end we search the rings for the group's
- * number. The search begins at the first ticket that the group can have. An op of the group that
- * another op has overwritten needs no update.
+ * A group has only sums in memory, not a list of its ops. To update its ops at launch and at the
+ * end, we search the rings for ops with the group's number, from the first ticket that the group
+ * can have. An op that another op has overwritten needs no update.
  */
 #include "agent/ops/group.h"
 

@@ -241,7 +241,7 @@ static void print_alert(const struct suite_scenario *s, const struct outcome *o)
 	printf("%s\n", o->n_culprits ? "" : "-");
 }
 
-/* A single notice of a wait is enough for a user who inspects it. */
+/* Reports a wait with several notices. One notice per wait is enough for the user. */
 static void print_wait(const struct suite_scenario *s, const struct outcome_wait *wait)
 {
 	if (wait->notices > 1)

@@ -11,6 +11,9 @@
 int train_store_serve(const char *addr, const char *port, int world, const void *buf, size_t len);
 int train_store_fetch(const char *addr, const char *port, void *buf, size_t len);
 
-/* The same through a file, which appears at once and complete. */
+/*
+ * Like train_store_serve() and train_store_fetch(), but through a file. Other processes see the
+ * file only when it is complete.
+ */
 int train_file_put(const char *path, const void *buf, size_t len);
 int train_file_get(const char *path, void *buf, size_t len);

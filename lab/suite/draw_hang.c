@@ -25,7 +25,10 @@ static bool may_be_source(const struct builder *d)
 	       d->culprit % d->main_size < 2;
 }
 
-/* Writes the expected answers, `one` or `other`. Each may be a page, a notice, or either. */
+/*
+ * Writes the expected answers: an incident of class `one` or of class `other`. The wait decides
+ * whether a page, a notice or both are right.
+ */
 static void put_missed(struct builder *d, const struct draw_wait *w, const char *one,
 		       const char *other)
 {

@@ -926,7 +926,10 @@ static int begin(struct watch *w)
 	if (r < 0)
 		return r;
 	config.n_nodes = cluster_n_nodes(w->attempts[0]);
-	/* The time for objections is part of the time for a proof, as in the daemon. */
+	/*
+	 * As in the daemon, the time in which other nodes may object is part of the time that a
+	 * proof takes.
+	 */
 	if (config.n_nodes > 1)
 		w->thresholds.proof_ns -= CW_INCIDENT_OBJECTION_NS;
 	w->nodes = cw_or_exit(calloc(config.n_nodes, sizeof(*w->nodes)));

@@ -76,7 +76,10 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 struct selection {
 	struct engine_context s;
 	struct independent_groups independent_groups;
-	/* Per node of the graph that represents a part: a verdict covers the part. */
+	/*
+	 * Indexed by the node of the graph that represents a part of the job: true if a verdict
+	 * covers the part.
+	 */
 	bool *is_part_selected;
 	bool *is_finding_selected; /* per finding: we have examined it */
 	bool *is_blamed;           /* per rank: a verdict blames it */

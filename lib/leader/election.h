@@ -81,9 +81,8 @@ bool cw_election_may_lead(const struct cw_election *election, const struct cw_jo
 
 /*
  * True if the node leads the job, or if the leader names the node as one with ranks of the job. A
- * mute that a user types on that node is then meant for this job. False if this node has no ranks
- * of the job. If the job has more nodes than the leader can name, also false for a node that does
- * not lead.
+ * mute from that node is then meant for this job. False if this node has no ranks of the job. Also
+ * false for a node that does not lead, if the leader cannot name all nodes of the job.
  */
 bool cw_election_has_part(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);

@@ -500,9 +500,9 @@ static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *
 /* ---- reading ---- */
 
 /*
- * True if we have not seen the summary yet. A slot of the ring gets every 120th number, so we count
- * skipped numbers as lost. Some of them may never have existed, because a launch that had not ended
- * occupied their slot.
+ * True if we have not seen the summary yet. The numbers of a slot of the ring rise in steps of 120,
+ * so a larger step means lost summaries. The count may be too high: a launch that had not ended may
+ * have kept the slot, and no summary got these numbers.
  */
 static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {

@@ -17,7 +17,10 @@
 #include "lab/sim/cuda/host_image.h"
 
 #define FATBIN_WRAPPER_MAGIC 0x466243b1
-/* Launches nested in the arguments of launches: more than any program has. */
+/*
+ * Limit of nested launches (a launch whose arguments contain a launch). No program nests them as
+ * deeply.
+ */
 #define CONFIGURATIONS_MAX 8
 
 /* The argument of __cudaRegisterFatBinary(). */

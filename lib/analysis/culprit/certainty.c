@@ -380,8 +380,9 @@ bool certainty_lacks_calls(const struct cw_snapshot *snap, uint32_t comm,
 }
 
 /*
- * True if some member has gone on from the differing call, and only its window can show its call.
- * In a broadcast the ranks before the odd rank in the ring are done, and they may be the majority.
+ * True if some member has already left the differing call, so that only its window can show which
+ * call it made. An example is a broadcast: the ranks before the differing rank in the ring complete
+ * it, and they may be the majority.
  */
 static bool lacks_a_side(const struct cw_snapshot *snap, uint32_t comm, const struct alignment *al)
 {

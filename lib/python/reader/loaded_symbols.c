@@ -11,8 +11,8 @@
 #define MAX_PROGRAM_HEADERS 64u
 #define MAX_DYNAMIC 128u
 /*
- * A longer chain of the hash table is false. The linker makes about one bucket per four symbols, so
- * a chain has a few entries.
+ * The hash table of a real file has no longer chain. The linker makes about one bucket per four
+ * symbols, so a chain has a few entries.
  */
 #define MAX_CHAIN 256u
 #define MAX_NAME 64u
