@@ -52,7 +52,7 @@ def _ask(*arguments):
     done = subprocess.run([command(), *arguments, "--json"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if not done.stdout:  # some exit statuses report the state of jobs
-        raise Error(done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}")
+        raise Error(done.stderr.decode(errors="replace").strip() or f"collwatch ended with status {done.returncode}")
     return json.loads(done.stdout)
 
 

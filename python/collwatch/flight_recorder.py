@@ -297,7 +297,7 @@ def read(*recordings):
     done = subprocess.run([collwatch.command(), "analyze", "--snapshot", *recordings], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if not done.stdout:
-        raise collwatch.Error(done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}")
+        raise collwatch.Error(done.stderr.decode(errors="replace").strip() or f"collwatch ended with status {done.returncode}")
     return json.loads(done.stdout)
 
 
@@ -308,8 +308,8 @@ def _count(n, noun):
 def main():
     parser = argparse.ArgumentParser(prog="python3 -m collwatch.flight_recorder", add_help=True,
                                      description="Writes recordings as dumps of PyTorch's Flight Recorder, one per rank.")
-    parser.add_argument("directory", help="for the dumps")
-    parser.add_argument("--flight-recorder", metavar="DUMPS", help="read other dumps")
+    parser.add_argument("directory", help="directory to write the dumps to")
+    parser.add_argument("--flight-recorder", metavar="DUMPS", help="read dumps of the Flight Recorder")
     parser.add_argument("recordings", nargs="*", metavar="BUNDLE|RECORD", help="a bundle, or flight records")
     args = parser.parse_args()
     recordings = ["--flight-recorder", args.flight_recorder] if args.flight_recorder else ["--", *args.recordings]

@@ -514,8 +514,8 @@ for numbers in (torch.tensor(2), torch.tensor([1, 2]), [torch.tensor(1)], iter([
 
 
 @pytest.mark.parametrize("options,word", [
-    (("--trace-steps", "x"), "--trace-steps: 'x' is no step"), (("--stop-after-step", "-2"), "--stop-after-step: -2"),
-    (("--stop-at", "a:b:c"), "--stop-at: 'a:b:c' is no place"), (("--lines",), "--lines: lines of code are kept for a stop"),
+    (("--trace-steps", "x"), "--trace-steps: 'x' is not a step"), (("--stop-after-step", "-2"), "--stop-after-step: -2"),
+    (("--stop-at", "a:b:c"), "--stop-at: 'a:b:c' is not a place"), (("--lines",), "--lines: without a stop, no lines are written"),
     (("--deny-module", ""), "--deny-modules: ''")], ids=["steps", "after", "at", "lines", "deny"])
 def test_refuses_options_as_a_command_does(at, options, word):
     out = python(at, "-m", "collwatch.torch", *options, PROGRAM, status=2)

@@ -18,23 +18,23 @@ def _as_options(text):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m collwatch.torch", description=__doc__)
-    parser.add_argument("--ops", action="store_true", help="each operator of ATen, too")
-    parser.add_argument("--calls", action="store_true", help='each call of one goes to the file, for "baseline"')
-    parser.add_argument("--comms", action="store_true", help="the calls of torch.distributed, too")
-    parser.add_argument("--every", type=int, default=1, help="one step of so many (1)")
-    parser.add_argument("--frames", type=int, default=21, help="calls told before the first bad one (21)")
-    parser.add_argument("--deny", action="append", default=[], help="an operator that is not examined")
+    parser.add_argument("--ops", action="store_true", help="also record each operator of ATen")
+    parser.add_argument("--calls", action="store_true", help='write each call of an operator to the file, for "baseline"')
+    parser.add_argument("--comms", action="store_true", help="also record the calls of torch.distributed")
+    parser.add_argument("--every", type=int, default=1, help="record one of this many steps (1)")
+    parser.add_argument("--frames", type=int, default=21, help="calls to show before the first bad call (21)")
+    parser.add_argument("--deny", action="append", default=[], help="do not examine this operator")
     parser.add_argument("--deny-module", action="append", default=[], metavar="PATTERN",
-                        help='modules that are not examined, and whose operators are not examined ("*.dropout")')
+                        help='do not examine these modules and their operators ("*.dropout")')
     parser.add_argument("--trace-steps", metavar="STEPS",
-                        help="steps of which each call goes to the file with its numbers (1,3,10-20)")
+                        help="write each call of these steps to the file, with its statistics (1,3,10-20)")
     parser.add_argument("--stop-after-step", type=int, metavar="N",
-                        help="end the program once the numbers of step N are in the file")
+                        help="end the program when the statistics of step N are in the file")
     parser.add_argument("--stop-at", action="append", default=[], metavar="MODULE[:OPERATOR][:CALL][@STEP]",
                         help="stop the process (SIGSTOP) before that call, once")
     parser.add_argument("--lines", action="store_true",
-                        help="the last 200 lines of the program go to the file at a stop; slow before Python 3.12")
-    parser.add_argument("-o", "--output", help="file (collwatch-tensors-rankN.jsonl)")
+                        help="at a stop, write the last 200 lines of the program to the file; slow before Python 3.12")
+    parser.add_argument("-o", "--output", help="file to write (collwatch-tensors-rankN.jsonl)")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     args = parser.parse_args()

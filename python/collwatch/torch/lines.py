@@ -51,7 +51,7 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | o
 
 
 def _refuse(path, why):
-    raise OSError(why, "tensor lines need a plain file of this user with one name: remove it, or give another path", path)
+    raise OSError(why, "tensor lines need a regular file of this user without further hard links: remove the file, or give another path", path)
 
 
 def _open_own(path):
@@ -83,7 +83,7 @@ class Lines:
         self.path, n = wanted, 1
         while not self._open(watch):
             if path:
-                raise ValueError("path: another watch writes to %s: close that one, or give each a path of its own" % path)
+                raise ValueError("path: another watch writes to %s: close it, or give each watch its own path" % path)
             n += 1
             self.path = "%s-%d.jsonl" % (wanted[:-len(".jsonl")], n)
         self.write("head", schema=SCHEMA, rank=self.rank, world_size=world, host=socket.gethostname(),

@@ -40,7 +40,7 @@ class Steps:
                     return range(n, n + 1)
             except TypeError:
                 pass
-        raise ValueError("%s: %r is no step: give numbers from 0 on and ranges, such as \"1,3,10-20\""
+        raise ValueError("%s: %r is not a step: give numbers from 0 on and ranges, such as \"1,3,10-20\""
                          % (self._what, given))
 
     def __contains__(self, step):

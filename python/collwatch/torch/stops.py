@@ -66,7 +66,7 @@ class _Breakpoint:
         self.step = _positive(step)
         if (len(parts) > 2 or not (self.module or self.op) or self.call < 1 or at and self.step is None or
                 len(parts) > 1 and not _OPERATOR.match(self.op)):
-            raise ValueError("stop_at: %r is no place to stop: give MODULE[:OPERATOR][:CALL][@STEP], calls from 1 on, "
+            raise ValueError("stop_at: %r is not a place to stop: give MODULE[:OPERATOR][:CALL][@STEP], calls from 1 on, "
                              "such as \"blocks.1.up\" or \"blocks.1.up:addmm:3\"" % (text,))
 
     def is_of(self, module, op, is_denied):
@@ -90,9 +90,9 @@ class Stops:
             given = [given]
         self._all = [_Breakpoint(each) for each in given or ()]
         if on_stop is not None and not callable(on_stop):
-            raise ValueError("on_stop: %r cannot be called: give a function, which gets what was stopped at" % (on_stop,))
+            raise ValueError("on_stop: %r cannot be called: give a function. It gets the place of the stop" % (on_stop,))
         if on_stop is not None and not self._all:
-            raise ValueError("on_stop: is called at a stop: give stop_at, too")
+            raise ValueError("on_stop: without a stop, it is never called: give stop_at, too")
 
     def __bool__(self):
         return bool(self._all)

@@ -183,7 +183,7 @@ def _last_step(given):
     except TypeError:
         step = -1
     if step < 0:
-        raise ValueError("stop_after_step: %r is no step: give a number from 0 on" % (given,))
+        raise ValueError("stop_after_step: %r is not a step: give a number from 0 on" % (given,))
     return step
 
 
@@ -191,7 +191,7 @@ def _patterns(given):
     found = (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
     for each in found:
         if not isinstance(each, str) or not each:
-            raise ValueError("deny_modules: %r is no name of a module: give names, or patterns such as \"*.dropout\""
+            raise ValueError("deny_modules: %r is not the name of a module: give names, or patterns such as \"*.dropout\""
                              % (each,))
     return found
 
@@ -201,14 +201,14 @@ class Watch:
                  comms=False, trace_steps=(), stop_after_step=None, stop_at=(), on_stop=None, keep_lines=False,
                  deny_modules=()):
         if not all(isinstance(n, int) and n >= 1 for n in (every, frames)):
-            raise ValueError("every and frames are whole numbers, 1 or more, not %r and %r" % (every, frames))
+            raise ValueError("every and frames must be whole numbers of 1 or more, not %r and %r" % (every, frames))
         self._traced, self._stop_after = Steps(trace_steps, "trace_steps"), _last_step(stop_after_step)
         if self._traced and self._stop_after is not None and self._traced.last() > self._stop_after:
             raise ValueError("trace_steps: step %d comes after stop_after_step, which is %d: trace steps up to that"
                              % (self._traced.last(), self._stop_after))
         self._stops = stops.Stops(stop_at, on_stop)
         if keep_lines and not self._stops:
-            raise ValueError("lines: lines of code are kept for a stop: give stop_at, too")
+            raise ValueError("lines: without a stop, no lines are written: give stop_at, too")
         self._deny_modules, self._denied, self._denying = _patterns(deny_modules or ()), set(), set()
         ops = ops or calls or self._stops.has_ops()
         self.every, self.scaler = every, scaler
