@@ -70,7 +70,7 @@ uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot
  * is borrowed until the next sample.
  */
 const struct cw_late_rank *late_ranks_next_notice(struct cw_late_ranks *l, int64_t now_ns);
-/* Formats "rank 5 (node-b, pid 71) comes late: …" for users. len is 1 or more. */
+/* Formats "rank 5 (node-b, pid 71) is late: …" for users. len is 1 or more. */
 void cw_late_rank_format(const struct cw_late_rank *late, char *buf, size_t len);
 /* Formats the rank like cw_late_rank_format(), and adds the number of other late ranks. */
 void late_ranks_format(const struct cw_late_ranks *l, const struct cw_late_rank *late, char *buf,

@@ -66,7 +66,7 @@ char *phrase_doc_issued(const struct cw_incident_call *op, char *buf, size_t len
 /* Writes "tp" or "communicator 0x…". Returns buf. */
 char *phrase_doc_comm(uint64_t id, const char *name, char *buf, size_t len);
 
-/* Writes "rank 3", or "a process without rank number". Returns buf. */
+/* Writes "rank 3", or "a process without a rank number". Returns buf. */
 char *phrase_doc_rank(int32_t rank, char *buf, size_t len);
 
 #define CW_DOC_WHERE_BYTES 160
