@@ -106,8 +106,8 @@ void cw_summary_reader_meet(void)
 		(void)__atomic_fetch_or(&cw_record.header->has, CW_REC_HAS_READER,
 					__ATOMIC_RELAXED);
 	} else {
-		cw_log("COLLWATCH_COMPLETE=%.200s: nobody there reads this record's summaries: they are "
-		       "overwritten unread",
+		cw_log("COLLWATCH_COMPLETE=%.200s: no reader of this record's summaries there: "
+		       "they are overwritten unread",
 		       dir);
 	}
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);

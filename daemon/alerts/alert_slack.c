@@ -198,7 +198,7 @@ static json_t *fields(const struct cw_incident_facts *incident)
 
 	(void)snprintf(waiting, sizeof(waiting), "%" PRIu32 " rank%s", n, n == 1 ? "" : "s");
 	if (n == 0)
-		(void)snprintf(waiting, sizeof(waiting), "nobody");
+		(void)snprintf(waiting, sizeof(waiting), "no rank");
 	(void)cw_doc_class(incident->verdict_class.text, incident->detail.text, verdict_class,
 			   sizeof(verdict_class));
 	(void)cw_doc_user(incident->uid, incident->user, user, sizeof(user));

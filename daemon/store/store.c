@@ -678,7 +678,7 @@ bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, voi
 			log_warn("store: bundle %s cannot be closed: %s", e->id, strerror(-r));
 			return false;
 		}
-		log_notice("job=%s inc=%s: nobody has had it open for %lld min, closed as unseen",
+		log_notice("job=%s inc=%s: no node has had it open for %lld min, closed as unseen",
 			   e->job, e->id, (long long)(CW_STORE_UNSEEN_NS / CW_NS_PER_S / 60));
 		return true;
 	}

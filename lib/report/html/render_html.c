@@ -496,7 +496,7 @@ static int render_incident(FILE *out, const struct cw_bundle *b,
 
 	if (b->snapshot && cw_snapshot_from_doc(b->snapshot, &snap, &err) == 0) {
 		if (snap->now_ns <= 0 || !snap->n_ranks)
-			(void)cw_err_set(&err, EBADMSG, "the snapshot shows nobody");
+			(void)cw_err_set(&err, EBADMSG, "the snapshot has no ranks");
 		else if (drawing_init(incident, snap, &d) < 0)
 			(void)cw_err_set(&err, ENOMEM, "out of memory");
 		else
