@@ -65,8 +65,8 @@ def test_init_cluster_writes_a_closed_key_and_configurations_that_are_valid():
 def test_init_cluster_refuses_what_makes_no_cluster():
     with tempfile.TemporaryDirectory(prefix="cw-") as directory:
         for nodes, says in (
-                ([], "two nodes or more"),
-                (["a=10.0.0.1:1"], "two nodes or more"),
+                ([], "at least two nodes"),
+                (["a=10.0.0.1:1"], "at least two nodes"),
                 (["a=10.0.0.1:1", "a=10.0.0.2:1"], "named twice"),
                 (["a=10.0.0.1:1", "b=10.0.0.2"], "not of the form"),
                 (["a=10.0.0.1:1", "b"], "NAME=ADDRESS:PORT"),

@@ -191,7 +191,7 @@ def test_standalone_is_as_patient_as_asked_and_leaves_a_page_that_is_opened():
 
 def test_run_declines_settings_that_are_its_own():
     for words, why in ((("--standalone", "--set", "state_dir=/tmp"), b"state_dir is set by run itself"),
-                       (("--standalone", "--set", "stall_min"), b'"stall_min" is not KEY=VALUE'),
+                       (("--standalone", "--set", "stall_min"), b'"stall_min" is not of the form KEY=VALUE'),
                        (("--standalone", "--set", 'mode=a"b'), b"no quote"),
                        (("--set", "mode=shadow"), b"go with --standalone"), (("--html",), b"go with --standalone")):
         done = run(*words, "--", "true")

@@ -78,7 +78,7 @@ def test_loop_without_rights_takes_stacks_and_posts_alerts(daemon, job, receiver
 @pytest.mark.bpf
 def test_loop_without_rights_has_the_kernels_facts(daemon, job):
     daemon.start()
-    notes = [n for n in daemon.notes() if "not seen by BPF" in n]
+    notes = [n for n in daemon.notes() if "no BPF facts" in n]
     if notes:
         pytest.skip(notes[0])
     killed = daemon.wait_for(job("killed", 2, ["--steps", "0", "--step-ms", "20", "--log-every", "0"], user=USER))
