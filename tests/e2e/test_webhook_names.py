@@ -62,7 +62,7 @@ def test_name_server_that_is_silent_holds_up_nothing_but_the_alert():
         incident = one_dies(world, "first")
         wait_until(lambda: HOOKS in dns.names, "the name is asked for")
         # The first look-up is given up, and another one begins.
-        wait_until(lambda: "the name server did not answer" in world.log(),
+        wait_until(lambda: "the name server does not answer" in world.log(),
                    "the attempt fails: " + world.log())
         held = world.scrape()["collwatch_loop_held_up_max_seconds"]
         expect(held < STOP_S, f"the loop was held up for {held} s")
@@ -95,7 +95,7 @@ def test_doctor_tells_that_the_name_server_is_silent():
         except subprocess.TimeoutExpired:
             raise AssertionError("the check hangs with the name server") from None
         found = {f["name"]: f["what"] for f in json.loads(done.stdout)}
-        expect("the name server did not answer" in found.get("webhook-unreachable", ""), found)
+        expect("the name server does not answer" in found.get("webhook-unreachable", ""), found)
 
 
 # ---- TLS, through a proxy ----
