@@ -29,7 +29,7 @@ struct proxy_end {
 
 struct proxy_link {
 	uint32_t from, to, channel;
-	bool is_local;        /* inside a node: it has no proxy, and nobody sees it */
+	bool is_local;        /* inside a node: it has no proxy, and no daemon reads it */
 	struct proxy_end out; /* second: filled by the GPU. third: handed over */
 	struct proxy_end in;  /* second: arrived. third: flushed */
 	uint32_t n_steps;

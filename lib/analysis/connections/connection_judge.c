@@ -52,7 +52,7 @@ struct judge {
 	struct connection_judgement found;
 };
 
-/* ---- what the readings tell ---- */
+/* ---- readings ---- */
 
 static const struct cw_snap_rank *rank_of(const struct judge *j, uint32_t member)
 {

@@ -11,7 +11,7 @@
 #include "analysis/connections/connection_edges.h"
 
 enum connection_way {
-	CONNECTION_WAY_UNKNOWN, /* we cannot tell what a GPU waits for */
+	CONNECTION_WAY_UNKNOWN, /* the inputs and outputs of a GPU are not known */
 	CONNECTION_WAY_RING,    /* each group has at most one neighbour before and one behind it */
 	CONNECTION_WAY_TREE,    /* data go to the root and come back */
 	CONNECTION_WAY_PAIR,    /* two groups, in a ring or a tree */

@@ -469,7 +469,7 @@ static void say_messages(const struct diagnosis *diag, uint32_t rank, struct cw_
 		cw_say(clause, other_message_sizes);
 }
 
-/* Says what the connections show about the rank. */
+/* Says the state of the rank's connections. */
 static void say_connections(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_link *l = &diag->v->link;

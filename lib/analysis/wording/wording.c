@@ -513,7 +513,7 @@ static void summarize_link(const struct diagnosis *diag, struct words *w)
 	cw_say(&v->said, end);
 }
 
-/* Writes the summary of what the connections show. */
+/* Writes the summary of a fault that the connections show. */
 static void summarize_connections(const struct diagnosis *diag, struct words *w)
 {
 	struct cw_verdict *v = diag->v;
