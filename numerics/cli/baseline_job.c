@@ -267,7 +267,7 @@ static void judge(struct baseline_job *job)
 	else if (job->world_size_a && job->sum.n_checked == 0)
 		(void)snprintf(
 			job->why, sizeof(job->why),
-			"the baseline is of a job of %d ranks and the check of %d, and their "
+			"the world size is %d in the baseline and %d in the check, and their "
 			"communicators have different members, so no call has tensors in both",
 			job->world_size_a, job->world_size_b);
 	else if (alone)
@@ -276,11 +276,11 @@ static void judge(struct baseline_job *job)
 			       alone->rank, alone->part ? "are" : "is",
 			       alone->a.is_there ? "the baseline" : "the check");
 	else if (job->sum.n_checked == 0)
-		(void)snprintf(job->why, sizeof(job->why),
-			       "no op has tensors in both; the baseline has %llu ops, of which the "
-			       "check has %llu",
-			       (unsigned long long)job->sum.n_a,
-			       (unsigned long long)job->sum.n_paired);
+		(void)snprintf(
+			job->why, sizeof(job->why),
+			"no op has tensors in both; of the baseline's ops (%llu), the check has "
+			"%llu",
+			(unsigned long long)job->sum.n_a, (unsigned long long)job->sum.n_paired);
 	else
 		job->outcome = BASELINE_OUTCOME_EQUAL;
 }

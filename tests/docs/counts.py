@@ -52,6 +52,7 @@ NEVER_ONE = {
     ("lib/report/doc/snapshot_doc.c", "%u communicators"): "of so many some are kept",
     ("lib/report/doc/snapshot_doc.c", "%u members"): "more than are described",
     ("lib/report/shared_comms.c", "%u ranks"): "several jobs have ranks in it",
+    ("lib/report/shared_comms.c", "%zu jobs"): "several jobs share it",
     ("lib/report/html/html_drawing.c", "%u ranks"): "a list that had to be cut",
     ("lib/report/html/html_stacks.c", "%zu frames"): "more than are shown",
     ("lib/report/html/html_stacks.c", "%u peers"): "a rank differs from several",

@@ -137,7 +137,7 @@ def test_leaves_out_what_is_asked(baseline):
 def test_says_what_cannot_be_compared(baseline, room):
     doc = check_run(baseline, "--ranks", "2", options=("--skip", "comm=world"))
     check(doc["outcome"] == "incomparable" and doc["why"].startswith(
-        "the baseline is of a job of 3 ranks and the check of 2, and their communicators have different members, "),
+        "the world size is 3 in the baseline and 2 in the check, and their communicators have different members, "),
           doc["why"])
     doc = check_run(baseline, "--fail")
     check(doc["outcome"] == "incomparable" and "the program failed" in doc["why"], doc["why"])
