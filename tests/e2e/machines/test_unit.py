@@ -24,6 +24,7 @@ sbin/collwatchd
 include/collwatch.h
 lib/collwatch/libcollwatch.so
 lib/pkgconfig/collwatch.pc
+*-packages/collwatch/*.py
 libexec/collwatch/programs/*
 libexec/collwatch/sim/libcuda.so.1
 libexec/collwatch/sim/libnccl.so.2
