@@ -55,7 +55,7 @@ def test_init_cluster_writes_a_closed_key_and_configurations_that_are_valid():
             assert conf in done.stdout, done.stdout
             call(COLLWATCHD, "--check-config", "--config", conf)
         again = init_cluster(directory + "/a", check=False)
-        assert again.returncode == 1 and "nothing is overwritten" in again.stderr, again.stderr
+        assert again.returncode == 1 and "no file is overwritten" in again.stderr, again.stderr
         with open(directory + "/a/peer.key", encoding="ascii") as f:
             assert f.read() == keys[0], "the key is as it was"
     finally:

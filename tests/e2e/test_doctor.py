@@ -363,7 +363,7 @@ def test_a_process_that_does_not_see_the_socket_is_named(monkeypatch, world):
         only(doctor(world, "--pid", str(p.pid)), "agent-not-loaded")
     finally:
         p.communicate(timeout=120)
-    expect("still running" in only(doctor(world, "--pid", pid),
+    expect("still runs" in only(doctor(world, "--pid", pid),
                                    "process-unreadable")["process-unreadable"][0], "it has ended")
     world.stop()
     monkeypatch.setenv("container", "test")

@@ -75,7 +75,7 @@ def is_refused(place):
     done = place.job()
     with open(place.secret, encoding="utf-8") as f:
         expect(f.read() == SECRET, "another file of the job's user has changed")
-    expect(done.returncode != 0 and NAME in done.stdout and "plain file" in done.stdout,
+    expect(done.returncode != 0 and NAME in done.stdout and "regular file" in done.stdout,
            f"the error names neither the file nor the remedy: {done.stdout}")
 
 
