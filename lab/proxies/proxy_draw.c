@@ -10,12 +10,15 @@
 
 #define COMMS 3u
 #define ROUND_NS INT64_C(10000000)
-/* The daemon reads the connections this often, and sends a digest once a second. */
+/* A daemon reads the connections once in READ_EVERY rounds, and sends a digest once a second. */
 #define READ_EVERY 25u
 #define DIGEST_EVERY 100u
-/* It begins when no counter of the communicator has moved for a second. */
+/* A daemon begins to read when no counter of the communicator has moved for a second. */
 #define FIRST_READ 100u
-/* No part moves in so many rounds: the job stands. Each part moves with a chance of 0.8. */
+/*
+ * If no part has moved in QUIET rounds, the job is stuck. In each round, a part that can move does
+ * so with a chance of 0.8.
+ */
 #define QUIET 60u
 #define LONGEST 20000u
 #define START_NS (INT64_C(1000) * 1000000000)
@@ -41,7 +44,7 @@ const char *proxy_fault_name(enum proxy_fault fault)
 	return fault_names[fault];
 }
 
-/* What a daemon reads at one end. */
+/* The state of one end of a link, as a daemon last read it. */
 struct reading {
 	bool is_used;
 	struct proxy_end end;
@@ -54,7 +57,7 @@ struct job {
 	uint32_t n_ranks, n_nodes, n_comms;
 	uint32_t node[PROXY_MAX_RANKS];
 	struct proxy_comm comms[COMMS];
-	uint32_t rank[COMMS][PROXY_MAX_RANKS]; /* of each member */
+	uint32_t rank[COMMS][PROXY_MAX_RANKS]; /* rank of each member */
 	bool is_detailed[COMMS];
 	bool is_one_stream, knows_progress, is_unlaunched_reached;
 	uint32_t culprit; /* member of comm truth->comm */
@@ -93,7 +96,7 @@ static void draw_members(struct job *j, uint32_t k)
 	uint32_t per_node = j->n_ranks / j->n_nodes, first = proxy_below(&j->random, most);
 
 	c->n = 0;
-	/* A communicator has all ranks of its nodes, in the order of nodes. */
+	/* A communicator has all ranks of its nodes. The members are in the order of the nodes. */
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t r = 0; r < per_node; r++) {
 			uint32_t rank = (first + i) % most * per_node + r;
@@ -105,7 +108,10 @@ static void draw_members(struct job *j, uint32_t k)
 		}
 }
 
-/* True if we look at the job while it moves, after a longer time. */
+/*
+ * True if we take the snapshots after a fixed time, while the job still moves. With other faults we
+ * wait until the job is stuck.
+ */
 static bool is_moving(enum proxy_fault fault)
 {
 	return fault == PROXY_FAULT_SLOW || fault == PROXY_FAULT_NONE;
@@ -120,7 +126,10 @@ static int draw_comm(struct job *j, uint32_t k)
 	draw_members(j, k);
 	c->n_channels = between(j, 1, PROXY_MAX_CHANNELS);
 	c->n_ops = between(j, 1, PROXY_MAX_OPS);
-	/* The trees of a node with several GPUs have local parts, which the model lacks. */
+	/*
+	 * On a node with several GPUs, NCCL's trees have edges inside the node. The model has no
+	 * such edges, so we draw a ring.
+	 */
 	c->way = !has_several && proxy_chance(&j->random, 0.4) ? PROXY_TREE : PROXY_RING;
 	c->kind = (enum proxy_kind)(c->way == PROXY_TREE ? PROXY_ALL_REDUCE
 							 : proxy_below(&j->random, 4));
@@ -130,7 +139,7 @@ static int draw_comm(struct job *j, uint32_t k)
 	c->is_rdma = proxy_chance(&j->random, 0.5);
 	c->depth = proxy_chance(&j->random, 0.7) ? 8 : 4;
 	j->is_detailed[k] = proxy_chance(&j->random, 0.85);
-	/* A ring may go around in any order of the nodes. */
+	/* A ring may visit the nodes in any order. */
 	for (uint32_t i = c->n; c->way == PROXY_RING && !has_several && i > 1; i--) {
 		uint32_t o = proxy_below(&j->random, i), kept = c->order[o];
 
@@ -155,7 +164,7 @@ static void note_link(struct job *j, const struct proxy_link *l)
 	t->links[t->n_links++].channel = l->channel;
 }
 
-/* Holds up a link: the network itself, or one of the two answers that the sender needs. */
+/* Breaks a link: the network itself, or one of the two answers that the sender needs. */
 static void break_link(struct job *j, struct proxy_link *l, uint32_t how, uint32_t from)
 {
 	bool is_rdma = j->comms[j->truth->comm].is_rdma;
@@ -201,7 +210,7 @@ static bool draw_link_fault(struct job *j, uint32_t from)
 	return true;
 }
 
-/* The call has given some of its parts to the proxy, and waits with the others. */
+/* The call gives some of its parts to the proxy, and blocks before it gives the others. */
 static void exhaust_pool(struct job *j)
 {
 	struct proxy_comm *c = &j->comms[j->truth->comm];
@@ -337,7 +346,7 @@ static void run_until(struct job *j, uint32_t end)
 	}
 }
 
-/* Runs until the job stands. Returns the round of the last move. */
+/* Runs until the job is stuck. Returns the round of the last move. */
 static uint32_t run_until_quiet(struct job *j)
 {
 	uint32_t last = j->now;
@@ -482,7 +491,9 @@ static int add_member(const struct job *j, struct cw_snapshot *snap, uint32_t co
 	if (!j->knows_progress) {
 		member.coll_completed = 0;
 		member.coll_reached = 0;
-		/* The host shows the hang only if a call does not return. We let the last one wait.
+		/*
+		 * Without progress words, the host shows the hang only if a call does not return.
+		 * So the newest call does not return.
 		 */
 		if (done < called) {
 			pending = op_of(j, k, m, called - 1);

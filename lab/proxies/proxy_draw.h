@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws jobs with a fault of the network, of a GPU or of a proxy, lets the model of both proxies
- * (proxy_model.h) run into it, and makes the snapshot that a leader would have then. The truth
- * about the fault stays with the draw.
+ * Draws a job with one fault of the network, of a GPU or of a proxy. Runs the model of the proxies
+ * (proxy_model.h) into the fault, and makes the snapshot that a leader would then have. Keeps the
+ * true fault beside the snapshot, so that proxy_score.h can check the verdict.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ enum proxy_fault {
 	PROXY_FAULT_UNLAUNCHED, /* a GPU does not start its kernel */
 	PROXY_FAULT_GPU_STOPS,  /* a GPU stops in the middle of the op */
 	PROXY_FAULT_POOL,       /* a call cannot give its part to the proxy */
-	/* Not for the connections to judge: */
+	/* For these faults the connections must not name a culprit: */
 	PROXY_FAULT_NONE,     /* healthy, or slow everywhere */
 	PROXY_FAULT_STOPPED,  /* a process is stopped */
 	PROXY_FAULT_ABSENT,   /* a rank does not call the op */
@@ -34,9 +34,9 @@ const char *proxy_fault_name(enum proxy_fault fault);
 struct proxy_truth {
 	enum proxy_fault fault;
 	uint32_t comm;
-	uint32_t rank; /* at fault, where one rank is */
+	uint32_t rank; /* the rank at fault, if the fault concerns one rank */
 	struct {
-		uint32_t from, to, channel; /* ranks */
+		uint32_t from, to, channel; /* ranks: sender and receiver */
 	} links[PROXY_MAX_LINKS];
 	uint32_t n_links;
 };
@@ -51,7 +51,7 @@ struct proxy_case {
 };
 
 /*
- * Makes the case of this seed. Faults that do no harm are drawn anew. Returns 0 or -ENOMEM; the
+ * Makes the case of this seed. If a fault does no harm, we draw again. Returns 0 or -ENOMEM. The
  * caller frees the case with proxy_case_fini().
  */
 int proxy_case_draw(uint64_t seed, enum proxy_fault fault, struct proxy_case *ret);

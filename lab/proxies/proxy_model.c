@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of NCCL that the model follows (2.29.7):
+ * The model follows these facts of NCCL 2.29.7:
  *
- *  - net.cc: the sender's proxy posts buffers as they become free, hands over a filled one, and
- *    frees it on the network's confirmation. The receiver's proxy posts, flushes, and frees a
- *    buffer after the GPU has taken the data.
- *  - RDMA: a step needs a buffer that the receiver has posted, and its confirmation comes from the
- *    receiver's NIC. Sockets: the sender's kernel confirms, as long as it has room.
- *  - all_reduce.h, all_gather.h, broadcast.h, reduce.h: the stages of a ring. A GPU takes and gives
- *    a step at once.
+ *  - net.cc: the sender's proxy posts buffers as they become free. It hands a filled buffer to the
+ *    network, and frees the buffer when the network confirms it. The receiver's proxy posts buffers
+ *    and flushes the received data. It frees a buffer after the GPU has taken the data.
+ *  - RDMA: a step needs a buffer that the receiver has posted, and the receiver's NIC confirms the
+ *    step. Sockets: the sender's kernel confirms a step as soon as it has room for the step.
+ *  - all_reduce.h, all_gather.h, broadcast.h, reduce.h: the stages of a ring. A GPU takes a step
+ *    and gives one at the same time.
  *  - trees.cc: the double binary tree.
  */
 #include "lab/proxies/proxy_model.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chance of each part to move in a round in which it can. */
+/* The chance that a part moves in a round in which it can move. */
 #define MOVES 0.8
 
 uint64_t proxy_random(struct proxy_random *r)
@@ -120,7 +120,9 @@ static uint32_t tree_parent(uint32_t node, uint32_t n)
 	return up < n ? up : node ^ bit;
 }
 
-/* The place of a member in the channel's tree. The second half of the channels has the other one.
+/*
+ * Returns the place of a member in the channel's tree. The second half of the channels uses the
+ * second tree.
  */
 static uint32_t tree_place(const struct proxy_comm *c, uint32_t channel, uint32_t i)
 {
@@ -278,7 +280,10 @@ static bool gpu_moves(struct proxy_comm *c, uint32_t member, struct proxy_random
 		for (unsigned k = 0; k < 2; k++) {
 			struct proxy_work *w = &c->work[member][ch][k];
 
-			/* Some versions of NCCL send everything up before they look down. */
+			/*
+			 * In some versions, NCCL sends all data up the tree before it receives any
+			 * data from above.
+			 */
 			if (has_finished(w, op) ||
 			    (k && !c->splits && !has_finished(&c->work[member][ch][0], op)) ||
 			    !proxy_chance(r, MOVES))
@@ -320,7 +325,7 @@ static bool sender_moves(const struct proxy_comm *c, struct proxy_link *l, struc
 		out->third++;
 		moves = true;
 	}
-	/* The other NIC, or our kernel, has the step. */
+	/* With RDMA the other NIC has the step, with sockets our kernel. */
 	is_confirmed = c->is_rdma || l->is_local
 			       ? l->in.op > out->op || (ends_fit(l) && l->in.second > out->done)
 			       : l->in.op > out->op ||
@@ -351,7 +356,10 @@ static bool receiver_moves(const struct proxy_comm *c, struct proxy_link *l, str
 		in->posted++;
 		moves = true;
 	}
-	/* RDMA carries what the proxy handed over, and a socket what the kernel took. */
+	/*
+	 * RDMA transfers what the sender's proxy has handed over, and a socket what the sender's
+	 * kernel has taken.
+	 */
 	is_sent = l->out.op > in->op ||
 		  (ends_fit(l) &&
 		   in->second < (c->is_rdma || l->is_local ? l->out.third : l->out.done));

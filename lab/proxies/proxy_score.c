@@ -47,7 +47,7 @@ static bool names_rank(const struct cw_verdict *v, uint32_t rank)
 	return false;
 }
 
-/* True if the verdict has the fault that the draw made. */
+/* True if the verdict names the fault that we drew. */
 static bool is_right(const struct cw_snapshot *snap, const struct cw_verdict *v,
 		     const struct proxy_truth *t)
 {
