@@ -6,7 +6,7 @@
 
 #include "model/facts.h"
 
-/* One row, with the member that reports it. */
+/* One row, with the members at the ends of its edge. */
 struct place {
 	uint32_t sender, receiver;
 	const struct cw_snap_connection *row;
@@ -26,7 +26,10 @@ static bool is_possible(const struct cw_snap_connection *row, uint32_t owner, ui
 	       row->handed <= ready && ready <= row->posted && row->posted <= row->steps;
 }
 
-/* Orders by edge, and then the sender's row before the receiver's, and older ops first. */
+/*
+ * Orders by edge. Within an edge the sender's row comes before the receiver's, and an older op
+ * before a newer one.
+ */
 static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
@@ -80,8 +83,8 @@ static bool has_completed(const struct cw_snap_member *m, uint64_t seq, bool is_
 }
 
 /*
- * True if the member has finished its part of the op: its device has completed the op, or all its
- * connections carry later ones.
+ * True if the member has finished its part of op `seq`: its device has completed the op, or all its
+ * connections carry later ops.
  */
 static bool has_finished(const struct cw_snap_member *m, uint64_t seq, bool is_p2p)
 {
@@ -106,7 +109,10 @@ static bool has_finished(const struct cw_snap_member *m, uint64_t seq, bool is_p
 	return has_rows;
 }
 
-/* Negative, 0 or positive, as a carries an earlier op, the same or a later one. */
+/*
+ * Compares the ops of two rows. Returns a negative number if the op of `a` is earlier, and a
+ * positive number if it is later.
+ */
 static int compare_ops(const struct cw_snap_connection *a, const struct cw_snap_connection *b)
 {
 	if (a->seq != b->seq)
@@ -115,8 +121,9 @@ static int compare_ops(const struct cw_snap_connection *a, const struct cw_snap_
 }
 
 /*
- * Fills the edge from the rows of its ends, one of which may be missing. The ends may carry
- * different ops: then the end with the later op has finished the earlier one.
+ * Fills the edge from the rows of its two ends. NULL = this end has no row. If the rows have
+ * different ops, we fill the edge for the earlier op. The end with the later op has finished the
+ * earlier one.
  */
 static void join(const struct cw_snap_comm *c, const struct cw_snap_connection *out,
 		 const struct cw_snap_connection *in, struct connection_edge *e)
@@ -145,7 +152,7 @@ static void join(const struct cw_snap_comm *c, const struct cw_snap_connection *
 		e->in.is_known = false;
 }
 
-/* Finds the groups of ranks, and the groups of each edge. Returns 0 or -ENOMEM. */
+/* Finds the group of each member, and the groups at the ends of each edge. Returns 0 or -ENOMEM. */
 static int find_groups(const struct cw_snapshot *snap, const struct cw_snap_comm *c,
 		       struct cw_arena *arena, struct connection_edges *edges)
 {
@@ -241,12 +248,15 @@ enum connection_state connection_edge_state(const struct connection_edge *e)
 	if (out->done == e->steps && in->done == e->steps)
 		return CONNECTION_FINISHED;
 	if (out->handed > in->ready) {
-		/* The receiver's proxy has a buffer for the data, or it holds them back. */
+		/*
+		 * If the receiver's proxy has posted a buffer, the data are still in the network.
+		 * Without a buffer, the receiver does not accept the data.
+		 */
 		if (in->posted > in->ready)
 			return CONNECTION_AT_NETWORK;
 		return holds_data ? CONNECTION_FOR_CONSUMER : CONNECTION_AT_RECEIVER;
 	}
-	/* The receiver has all data, and the sender does not know. */
+	/* The receiver has all data, but the confirmation has not reached the sender. */
 	if (out->handed > out->done)
 		return CONNECTION_AT_NETWORK;
 	if (out->ready > out->handed) {

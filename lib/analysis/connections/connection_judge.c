@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In a hang almost all connections wait for other ranks, and only one place is at fault. We look
+ * In a hang almost all connections wait for other ranks, and only one place is at fault. We search
  * for the place in this order:
  *
- *  1. An edge whose data, credit or confirmation is at the network (connection_edge_state()). Both
- *     proxies have done their part, so no GPU can explain the wait.
- *  2. A GPU that could go on: it has its inputs and room for its outputs. The inputs and outputs
- *     of a GPU follow from the way of the channel (connection_tree.h).
- *  3. A rank that is still inside the call and has no part in its proxy, although its neighbours
- *     have theirs.
+ * 1. An edge whose data, credit or confirmation is in the network (connection_edge_state()). Both
+ *    proxies have done their part, so no GPU can explain the wait.
+ * 2. A GPU that has its inputs and room for its outputs, but does nothing. The path of the data
+ *    through the channel shows the inputs and outputs of a GPU (connection_tree.h).
+ * 3. A rank that is still inside the call and has no part in its proxy, although its neighbours
+ *    have theirs.
  *
- * All other ranks are downstream of this place and innocent. Nothing is judged while a member is
- * stopped or gone: it explains the hang, and its connections look like broken ones.
+ * All other ranks are downstream of this place and innocent. If a member is stopped or gone, we
+ * judge nothing. Such a member explains the hang, and its connections look like broken ones.
  *
  * A GPU works on one op at a time, so we judge GPUs only in the op that hangs. Older work on
- * another communicator may hold up a GPU, too; that communicator has its own judgement.
+ * another communicator may hold up a GPU, too. That communicator gets a judgement of its own.
  */
 #include "analysis/connections/connection_judge.h"
 
@@ -27,15 +27,19 @@
 #include "record/record_layout.h"
 
 /*
- * Times of two nodes differ by the way of their digests. Within this time the order of edges
- * decides, so that successive verdicts name the same one.
+ * The times of two nodes may differ by this much, because digests travel for different times.
+ * Between closer times the order of the edges decides, so that successive verdicts name the same
+ * edge.
  */
 #define SAME_TIME_NS (INT64_C(1) * 1000000000)
-/* A step of a slow connection waits this many times as long as on the next slowest. */
+/*
+ * A step on a slow connection takes at least SLOW_FACTOR times as long as on the second slowest
+ * connection.
+ */
 #define SLOW_FACTOR 10
-/* The same if we know only one step of one other connection, which may be quick by chance. */
+/* The factor if we know only one step of one other connection, which may be quick by chance. */
 #define SLOW_FACTOR_OF_ONE 25
-/* We compare only with connections that have confirmed this many steps. */
+/* We compare only connections that have confirmed at least this many steps. */
 #define SLOW_MIN_STEPS 2u
 
 struct judge {
@@ -67,8 +71,9 @@ static int64_t stood_ns(const struct judge *j, uint32_t member,
 }
 
 /*
- * True if both ends stand. An end without a row has finished, and does not move. While other
- * connections move, the edge may only be slow, so we wait for longer.
+ * True if both ends of the edge stand (CONNECTION_STANDS_NS). An end without a row has finished and
+ * moves no more. While other connections move, the edge may only be slow. Then we require a longer
+ * time.
  */
 static bool edge_stands(const struct judge *j, const struct connection_edge *e)
 {
@@ -79,8 +84,8 @@ static bool edge_stands(const struct judge *j, const struct connection_edge *e)
 }
 
 /*
- * Looks at all members. Returns false if we must not judge: a member is stopped or gone, and so
- * explains the hang.
+ * Sets is_complete and all_stand from all members. Returns false if a member is stopped or gone,
+ * because such a member explains the hang.
  */
 static bool look_at_members(struct judge *j)
 {
@@ -130,7 +135,9 @@ static enum cw_link_side side_of(const struct connection_edge *e, enum connectio
 {
 	if (state == CONNECTION_AT_RECEIVER)
 		return CW_LINK_SIDE_RECEIVER;
-	/* Sockets confirm what the sender's kernel has. So the data have left the sender's proxy.
+	/*
+	 * The network has confirmed more steps than the receiver has got. Sockets confirm a step
+	 * once the sender's kernel has it. So the data have left the sender's proxy.
 	 */
 	if (state == CONNECTION_AT_NETWORK && e->out.done > e->in.ready)
 		return CW_LINK_SIDE_RECEIVER;
@@ -145,7 +152,10 @@ static int64_t moved_ns(const struct connection_edge *e)
 	return a > b ? a : b;
 }
 
-/* Sends and receives use connections of their own, and hang apart from collectives. */
+/*
+ * True if the edge carries ops like the judged one. Sends and receives use connections of their
+ * own, which hang independently of collectives.
+ */
 static bool is_of_op(const struct judge *j, const struct connection_edge *e)
 {
 	return e->is_p2p == !j->seq;
@@ -158,8 +168,9 @@ static bool is_at_fault(enum connection_state state)
 }
 
 /*
- * Finds the edge at fault. Of several edges the network itself comes before a proxy, and then the
- * edge that stood still first: the others may stand because of it.
+ * Finds the edge at fault. An edge that waits in the network comes before an edge that waits for a
+ * proxy. Among equal edges we choose the one that stopped first, because the others may have
+ * stopped because of it.
  */
 static bool find_edge(struct judge *j)
 {
@@ -192,7 +203,7 @@ static bool find_edge(struct judge *j)
 	return true;
 }
 
-/* True if the edge joins the same two nodes in the same sense. */
+/* True if both edges join the same two nodes in the same direction. */
 static bool is_parallel(const struct judge *j, const struct connection_edge *a,
 			const struct connection_edge *b)
 {
@@ -200,7 +211,9 @@ static bool is_parallel(const struct judge *j, const struct connection_edge *a,
 	       rank_of(j, a->receiver)->node == rank_of(j, b->receiver)->node;
 }
 
-/* Returns the time that the network takes for a step of a busy edge, without the wait in its queue.
+/*
+ * Returns how long the network takes for one step of a busy edge. The wait of the step in the queue
+ * does not count.
  */
 static int64_t busy_step_ns(const struct connection_edge *e)
 {
@@ -209,7 +222,10 @@ static int64_t busy_step_ns(const struct connection_edge *e)
 	return e->out.row->held_ns / (n ? n : 1);
 }
 
-/* True if the receiver has a free buffer. Without one, the edge tells nothing about the network. */
+/*
+ * True if the receiver has a free buffer. Without a free buffer, the edge shows nothing about the
+ * network.
+ */
 static bool has_room(const struct connection_edge *e)
 {
 	return e->out.row && e->in.row && e->out.is_known && e->in.is_known &&
@@ -218,9 +234,10 @@ static bool has_room(const struct connection_edge *e)
 }
 
 /*
- * Returns the time that the network takes for a step of an edge; -1 = unknown. If a confirmation
- * means that the step has arrived, this is the mean time until the confirmation. Sockets confirm a
- * step earlier. Then we take the time between the last steps at both ends, if no other is between.
+ * Returns how long the network takes for one step of an edge; -1 = unknown. With confirms_arrival,
+ * a confirmed step has arrived, and we take the mean time until the confirmation. Sockets confirm a
+ * step before it arrives. For them we take the time between the last steps at both ends, if the
+ * ends have the same number of steps.
  */
 static int64_t step_ns(const struct connection_edge *e, bool confirms_arrival)
 {
@@ -234,8 +251,8 @@ static int64_t step_ns(const struct connection_edge *e, bool confirms_arrival)
 }
 
 /*
- * Finds a connection that moves, but whose steps take far longer than those of the others. It is
- * always busy, and the others are idle most of the time.
+ * Finds a connection that moves, but whose steps take far longer than those of the others. The slow
+ * connection is always busy, and the others are idle most of the time.
  */
 static void find_slow(struct judge *j)
 {
@@ -286,7 +303,7 @@ struct gpu {
 	uint32_t n_finished; /* outputs that the GPU has finished */
 	uint32_t consumed, produced;
 	bool is_known;
-	/* NCCL does not tell whether an output waits for this GPU or for the receiver's credit. */
+	/* NCCL does not show whether an output waits for this GPU or for the receiver's credit. */
 	bool is_coarse;
 };
 
@@ -301,7 +318,10 @@ static void add_edge(const struct connection_edge *e, bool sends, struct gpu *g)
 	if (sends) {
 		g->n_out++;
 		g->n_finished += end->ready == e->steps;
-		/* An old NCCL does not report ready: a receiver without a buffer holds it back. */
+		/*
+		 * An old NCCL does not report `ready`. Then the output has room only if the
+		 * receiver has posted a buffer.
+		 */
 		g->n_room += end->posted > end->ready && end->row &&
 			     (end->row->flags & CW_CONNECTION_DETAILED ||
 			      (e->in.is_known && e->in.posted > end->handed));
@@ -342,7 +362,7 @@ static bool could_go_on(const struct gpu *g)
 	       g->n_room + g->n_finished == g->n_out && (g->n_data || g->n_room);
 }
 
-/* True if the op's GPUs begin with data of their own, so that each of them sends without input. */
+/* True if each GPU begins the op with data of its own. Each GPU then sends before it receives. */
 static bool begins_everywhere(uint32_t op_kind)
 {
 	return op_kind == CW_OP_ALL_REDUCE || op_kind == CW_OP_ALL_GATHER ||
@@ -350,8 +370,8 @@ static bool begins_everywhere(uint32_t op_kind)
 }
 
 /*
- * Returns the fault of the GPU, from its connections in one channel. CW_DETAIL_NONE = it waits for
- * another rank, or we cannot tell.
+ * Returns the fault of the GPU, from its connections in one channel. CW_DETAIL_NONE = the GPU waits
+ * for another rank, or we cannot tell.
  */
 static enum cw_detail fault_of(const struct judge *j, const struct connection_channel *ch,
 			       uint32_t node, bool *ret_is_coarse)
@@ -361,7 +381,7 @@ static enum cw_detail fault_of(const struct judge *j, const struct connection_ch
 	if (ch->way == CONNECTION_WAY_UNKNOWN)
 		return CW_DETAIL_NONE;
 	if (ch->way == CONNECTION_WAY_TREE) {
-		/* A rank sends its data up before it takes those that come down. */
+		/* A rank sends its data up before it takes the data that come down. */
 		if (ch->nodes[node].parent != CW_SNAP_NONE && g.is_known && g.n_finished == g.n_out)
 			g = gpu_of(ch, node, false);
 		*ret_is_coarse |= g.is_coarse;
@@ -375,8 +395,8 @@ static enum cw_detail fault_of(const struct judge *j, const struct connection_ch
 	if (!g.is_known || !g.n_room || g.n_data)
 		return CW_DETAIL_NONE;
 	/*
-	 * In a ring a GPU sends once without input in each round. Until it does, it has sent as
-	 * much as it has received. The first rank of a chain receives nothing.
+	 * In a ring each GPU sends one step without input in each round. Until then, it has sent at
+	 * most as many steps as it has received. The first rank of a chain receives nothing.
 	 */
 	if (g.n_ended == g.n_in || (begins_everywhere(j->op_kind) && g.produced <= g.consumed))
 		return CW_DETAIL_GPU_NOT_PRODUCING;
@@ -395,8 +415,8 @@ static int64_t entered_ns(const struct cw_snap_member *m)
 }
 
 /*
- * Notes the groups in which a GPU may be inside the op, and those in which one may be busy with an
- * op of another communicator, which it got earlier.
+ * Sets is_inside for the groups in which a GPU may be inside the op. Sets is_busy for the groups in
+ * which a GPU may be busy with an older op of another communicator. Returns 0 or -ENOMEM.
  */
 static int find_busy_groups(struct judge *j)
 {
@@ -429,15 +449,16 @@ static int find_busy_groups(struct judge *j)
 
 struct accused {
 	uint32_t group;
-	bool has_others; /* another group is accused with equal reason */
+	bool has_others; /* another group has an equally good accusation */
 	enum cw_detail detail;
 	bool is_guess, is_coarse;
 	int64_t moved_ns;
 };
 
 /*
- * Positive if accusation a is better than b. A known root beats a guess. Data that a GPU leaves
- * beat data that it does not send.
+ * Compares two accusations; positive if `a` is better. With a known root an accusation is better
+ * than with a guessed root. Data that a GPU does not take are better evidence than data that it
+ * does not send.
  */
 static int compare_reasons(const struct accused *a, const struct accused *b)
 {
@@ -448,7 +469,7 @@ static int compare_reasons(const struct accused *a, const struct accused *b)
 	return 0;
 }
 
-/* Keeps the better accusation. Of equal ones we keep the GPU that stood still first. */
+/* Keeps the better accusation. Of equal ones we keep the GPU that stopped first. */
 static void accuse(const struct judge *j, const struct connection_channel *ch, uint32_t node,
 		   enum cw_detail detail, bool is_coarse, struct accused *best)
 {
@@ -476,7 +497,10 @@ static void accuse(const struct judge *j, const struct connection_channel *ch, u
 		*best = a;
 }
 
-/* Accuses all ranks of the group, or only one of them; only = CW_SNAP_NONE: all. */
+/*
+ * Accuses all ranks of the group, or only the member `only` unless it is CW_SNAP_NONE. Returns 0 or
+ * -ENOMEM.
+ */
 static int blame(struct judge *j, uint32_t group, uint32_t only)
 {
 	uint32_t n = 0;
@@ -499,7 +523,10 @@ static int judge_channel(const struct judge *j, const struct connection_edge **e
 	bool is_whole = true;
 	int r = connection_channel_find(edges, n, j->arena, &ch);
 
-	/* Without an end, the channel may have another way than it seems. */
+	/*
+	 * If we do not know an end, the data may take another path through the channel than it
+	 * seems.
+	 */
 	for (uint32_t i = 0; i < n; i++)
 		is_whole = is_whole && edges[i]->out.is_known && edges[i]->in.is_known;
 
@@ -523,7 +550,7 @@ static int compare_channels(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Finds the GPU that does not go on, in the op that hangs. */
+/* Finds the GPU that does not go on in the op that hangs. Returns 0 or -ENOMEM. */
 static int find_gpu(struct judge *j, bool *ret_found)
 {
 	const struct connection_edge **of =
@@ -557,9 +584,9 @@ static int find_gpu(struct judge *j, bool *ret_found)
 /* ---- proxies ---- */
 
 /*
- * True if the member is inside its call of the op, and its end of the edge does not exist although
- * the other end stands in the op. We take a missing sender only if nothing has come from it: a
- * sender's end also ends before the receiver's.
+ * True if the member is inside its call of the op, but has no part for the edge, and the other end
+ * stands in the op. A sender finishes its part before the receiver does. So a sender lacks its part
+ * only if the receiver has got nothing.
  */
 static bool lacks_part(const struct judge *j, const struct connection_edge *e, uint32_t member)
 {
@@ -574,9 +601,10 @@ static bool lacks_part(const struct judge *j, const struct connection_edge *e, u
 }
 
 /*
- * Finds the rank that is inside its call and lacks parts in its proxy. In NVIDIA/nccl#2353 the pool
- * of proxy operations is exhausted, and the call waits for a free one inside ncclLocalOpAppend().
- * Of several ranks we take the one that lacks most parts.
+ * Finds the rank that is inside its call and has no parts in its proxy. In NVIDIA/nccl#2353 the
+ * pool of proxy operations is exhausted, and the call waits for a free one inside
+ * ncclLocalOpAppend(). If there are several such ranks, we take the rank that lacks the most parts.
+ * Returns 0 or -ENOMEM.
  */
 static int find_missing_part(struct judge *j, bool *ret_found)
 {
@@ -589,7 +617,7 @@ static int find_missing_part(struct judge *j, bool *ret_found)
 	for (uint32_t i = 0; i < j->edges.n && j->seq; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
 
-		/* A receiver that is missing tells more than a sender. */
+		/* A missing receiver is better evidence than a missing sender. */
 		n_lacks[e->receiver] += 2u * lacks_part(j, e, e->receiver);
 		n_lacks[e->sender] += lacks_part(j, e, e->sender);
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In a tree each group has edges in both directions to its parent and to its children. Data go up
- * to the root first, and only then come down. So between two groups, the child has sent at least as
- * many steps as its parent. We choose the root that contradicts the fewest of these counts. If
- * nothing has moved between some groups, several roots fit. NCCL's root has one child
- * (ncclGetBtree() in src/graph/trees.cc), and is the first or the last rank, or the second one.
+ * In a tree each group has edges in both directions to its parent and to its children. Data first
+ * go up to the root and then come down. So between two groups, the child has sent at least as many
+ * steps as its parent.
+ *
+ * We choose the root that contradicts the fewest of these counts. If nothing has moved between some
+ * groups, several roots fit. NCCL's root has one child (ncclGetBtree() in src/graph/trees.cc). The
+ * root is the first, the last or the second rank.
  */
 #include "analysis/connections/connection_tree.h"
 
@@ -12,8 +14,9 @@
 #include <stdlib.h>
 
 /*
- * A group of NCCL's trees has at most three children and a parent (NCCL_MAX_TREE_ARITY in its
- * src/include/device.h). With more edges the channel has another way, or its records are wrong.
+ * In NCCL's trees, a group has at most three children and a parent (NCCL_MAX_TREE_ARITY in its
+ * src/include/device.h). If a group has more edges, the channel is no tree, or its records are
+ * wrong.
  */
 #define MOST_EDGES 8u
 
@@ -141,7 +144,7 @@ static int up_from(const struct connection_channel *ch, uint32_t a, uint32_t b)
 
 /*
  * Visits the nodes from the root on, and sets their parents. Fills `order`. Returns false if the
- * edges are no tree: they have a circle, or do not join all nodes.
+ * edges are no tree: they contain a circle, or do not join all nodes.
  */
 static bool hang_from(struct connection_channel *ch, uint32_t root, uint32_t *order)
 {
@@ -183,7 +186,7 @@ static uint32_t n_peers(const struct connection_channel *ch, uint32_t node)
 	return n;
 }
 
-/* Returns how well the node fits NCCL's root if the counts do not tell. */
+/* Returns how well the node fits NCCL's root. We use it if the counts fit several roots. */
 static int fits_root(const struct connection_channel *ch, uint32_t node)
 {
 	int by_place = node == 0 ? 3 : node == ch->n_nodes - 1 ? 2 : node == 1 ? 1 : 0;
@@ -192,8 +195,8 @@ static int fits_root(const struct connection_channel *ch, uint32_t node)
 }
 
 /*
- * Chooses the root. The score of a root is the number of edges that lead up to it, less those that
- * lead down. If we move the root over one edge, only this edge changes its sense.
+ * Chooses the root. The score of a root is the number of edges that lead up to it, minus the edges
+ * that lead down. If we move the root along one edge, only this edge changes its direction.
  */
 static int find_root(struct connection_channel *ch, struct cw_arena *arena)
 {
@@ -221,7 +224,7 @@ static int find_root(struct connection_channel *ch, struct cw_arena *arena)
 	for (uint32_t i = 0; i < ch->n_nodes; i++)
 		n_best += score[i] == score[best];
 	ch->is_root_known = n_best == 1;
-	(void)hang_from(ch, best, order); /* it is a tree from each node */
+	(void)hang_from(ch, best, order); /* cannot fail: the edges are a tree from any root */
 	return 0;
 }
 
