@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We compare the samples of one role in one group of peers. The most frequent stack is the usual
- * one, if nearly all peers are there. We compare functions first. Lines of the same functions
- * differ in every loop, so another line counts only together with another use of the CPU.
+ * We compare the samples of one role in one group of peers. If nearly all peers have the same
+ * stack, this stack is the usual one.
  *
- * Threads other than the main thread often run loops of their own. One of them counts only if its
- * host is idle, since then the thread stays where it is.
+ * We compare functions first. Peers in the same functions are often at different lines of a loop.
+ * So a different line counts only if the peers also differ in their use of the CPU.
+ *
+ * Threads other than the main thread often run loops of their own. Such a thread counts only if its
+ * host is idle, because then the thread stays in its place.
  */
 #include "analysis/stacks/different.h"
 
@@ -16,11 +18,11 @@
 #include "model/snapshot.h"
 #include "model/verdict_types.h"
 
-/* At least this many peers must agree. Fewer do not show what is usual. */
+/* At least this many peers must have the same stack. Fewer peers do not show what is usual. */
 #define USUAL_MIN 3u
-/* At most one peer of this many may differ, but always one. */
+/* At most one in FEW_SHARE peers may differ. In a smaller group one peer may differ. */
 #define FEW_SHARE 8u
-/* We are "likely" right if at least this many peers agree. */
+/* The confidence is "likely" if at least this many peers have the same stack. */
 #define LIKELY_MIN 7u
 
 struct entry {
@@ -58,7 +60,10 @@ static int by_stack(const void *a, const void *b)
 	return x->sample->rank < y->sample->rank ? -1 : x->sample->rank > y->sample->rank;
 }
 
-/* Sorts the entries by stack. Returns the largest number of equal ones, and where they begin. */
+/*
+ * Sorts the entries by stack. Returns the size of the largest set of equal stacks, and the index of
+ * its first entry.
+ */
 static size_t find_usual(struct entry *entries, size_t n, size_t *ret_begin)
 {
 	size_t first = 0, most = 0;
@@ -84,7 +89,7 @@ static bool is_nearly_all(size_t usual, size_t n)
 }
 
 /*
- * True if this stack is more than a moment in a running program. peers_wait: the peers' hosts are
+ * True if this stack is more than a moment of a running program. peers_wait: the peers' hosts are
  * idle, so the peers wait for this rank.
  */
 static bool is_lasting(const struct search *s, const struct cw_stack_sample *sample,
@@ -105,10 +110,10 @@ static bool is_named(const struct search *s, uint32_t rank)
 
 /* The usual stack of some peers. */
 struct usual {
-	const struct entry *entry; /* the first of them */
+	const struct entry *entry; /* the first of these peers */
 	size_t n, n_peers;
 	bool peers_wait;
-	uint32_t confidence; /* of a rank that differs */
+	uint32_t confidence; /* confidence of each difference from this stack */
 };
 
 static void add(struct search *s, const struct entry *e, const struct usual *usual)
@@ -124,7 +129,7 @@ static void add(struct search *s, const struct entry *e, const struct usual *usu
 	};
 }
 
-/* True if all n hosts are in this state. */
+/* True if all n hosts are in the state `host`. */
 static bool all_hosts_are(const struct entry *entries, size_t n, uint32_t host)
 {
 	for (size_t i = 0; i < n; i++)
@@ -154,7 +159,7 @@ static void compare_functions(struct search *s, struct entry *entries, size_t n)
 			add(s, &entries[i], &usual);
 }
 
-/* Compares main threads in the same functions. */
+/* Compares the lines of main threads that are in the same functions. */
 static void compare_lines(struct search *s, struct entry *entries, size_t n)
 {
 	struct usual usual = { .n_peers = n, .confidence = CW_CONFIDENCE_POSSIBLE };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the ranks whose stacks differ from those of their peers (analysis/stacks/peers.h). If
- * nearly all peers are in the same functions and a few are elsewhere, the few are different. This
- * is a hint and never proof, so we are at most "likely" right. In a symmetric state no rank
+ * nearly all peers are in the same functions and a few are elsewhere, these few are different. This
+ * is a hint and never a proof, so the confidence is at most "likely". In a symmetric state no rank
  * differs.
  *
- * A moment shows little about ranks that make progress: each of them is in another place. We then
- * name only a rank whose host is idle, or whose peers are all idle.
+ * While ranks make progress, each rank is in another place at any moment. Then we report a rank
+ * only if its host is idle, or the hosts of all its peers are.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A host that showed no activity for this long is idle (the fact host_activity_ns). */
+/* A host without activity for this long is idle (the fact host_activity_ns). */
 #define CW_STACKS_IDLE_NS (INT64_C(10) * 1000000000)
 
 enum cw_stack_host {
@@ -23,7 +23,10 @@ enum cw_stack_host {
 	CW_STACK_HOST_BUSY, /* the process used the CPU, or did I/O, in the last seconds */
 };
 
-/* What one thread of a rank does. A rank may have several samples, each with another role. */
+/*
+ * The activity of one thread of a rank. A rank may have several samples, each with a different
+ * role.
+ */
 struct cw_stack_sample {
 	uint32_t rank;  /* index in the snapshot */
 	uint32_t peers; /* the rank's group of peers; CW_SNAP_NONE = not known */
@@ -42,9 +45,10 @@ struct cw_stack_difference {
 };
 
 /*
- * Finds the different ranks, each at most once. Their main threads come first, then the order of
- * ranks applies. *ret_list has *ret_n entries; release it with free(). moves: the job makes
- * progress. Reorders nothing. Pure; O(n log n). Returns 0 or -ENOMEM.
+ * Finds the different ranks, each at most once. Ranks whose main thread differs come first;
+ * otherwise the list is in the order of ranks. moves: the job makes progress. Does not reorder the
+ * samples. *ret_list has *ret_n entries, and the caller releases it with free(). Pure; O(n log n).
+ * Returns 0 or -ENOMEM.
  */
 int cw_stack_differences_find(const struct cw_stack_sample *samples, size_t n, bool moves,
 			      struct cw_stack_difference **ret_list, size_t *ret_n);

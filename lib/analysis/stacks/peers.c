@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Five rules protect ranks with a role of their own:
+ * Five rules protect ranks that have a role of their own:
  *
- *  - A communicator that made no collective may be a pipeline's, so its members count as a
- *    pipeline. The communicator of all ranks is exempt.
- *  - A communicator may have the name of a pipeline before its first send.
- *  - Peers have communicators of the same sizes. First and last stage often share one more, for
- *    their embeddings.
- *  - Before the first communicator, the first and the last ranks have no peers.
+ *  - If a communicator made no collective, it may belong to a pipeline, and we treat its members as
+ *    a pipeline. The communicator of all ranks is exempt.
+ *  - We also recognise the communicator of a pipeline by its name, because no rank may have sent
+ *    yet.
+ *  - Peers have communicators of the same sizes. The first and last stage often share one more
+ *    communicator, for their embeddings.
+ *  - If there is no communicator yet, the first and the last ranks have no peers.
  *  - Peers of peers could include two ranks of one pipeline. Then none of them has peers.
  */
 #include "analysis/stacks/peers.h"
@@ -21,11 +22,11 @@
 #include "model/signature.h"
 
 /*
- * The smallest communicator in which sends and receives between all members mean an all-to-all.
- * Three stages whose last one sends to the first look the same.
+ * If all members of a communicator with at least this many members exchange messages, they make an
+ * all-to-all. Three stages whose last one sends to the first look the same.
  */
 #define ALL_TO_ALL_MIN 4u
-/* Without communicators we leave out this part of the ranks at both ends, plus one rank. */
+/* Without communicators we omit one in EDGE_SHARE ranks, plus one rank, at each end. */
 #define EDGE_SHARE 8
 
 struct search {
@@ -44,7 +45,10 @@ static uint32_t find_root(uint32_t *parent, uint32_t i)
 	return i;
 }
 
-/* Joins two sets. The lower root stays, so results do not depend on the order of joins. */
+/*
+ * Joins two sets. The lower root becomes the root of both, so results do not depend on the order of
+ * joins.
+ */
 static void join(uint32_t *parent, uint32_t a, uint32_t b)
 {
 	a = find_root(parent, a);
@@ -238,7 +242,7 @@ static int by_shape(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Writes the group of the n ranks that are joined by communicators. */
+/* Writes the group's number for n ranks that communicators have joined. */
 static void number_ranks(struct place *places, uint32_t n, uint32_t *ret)
 {
 	uint32_t first = 0;
@@ -277,8 +281,8 @@ static void number_all(struct search *s, struct place *places, uint32_t *ret)
 }
 
 /*
- * Groups the ranks of a job without communicators. The pipeline's first and last stage usually have
- * the first and the last numbers, so we leave out these ranks.
+ * Groups the ranks of a job without communicators. The first and the last stage of a pipeline
+ * usually have the lowest and the highest ranks, so we omit these ranks.
  */
 static void number_by_rank(const struct cw_snapshot *snap, uint32_t *ret)
 {
