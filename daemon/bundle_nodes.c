@@ -38,7 +38,7 @@ struct wanted {
 struct source {
 	char *name;
 	unsigned tries;   /* number of failed queries since the last page */
-	uint32_t n_ranks; /* number of summaries that we have fetched from it */
+	uint32_t n_ranks; /* number of ranks whose summaries we have fetched from this node */
 	int64_t after_ns, after_pid;
 	int64_t rest_until_ns;
 	bool is_done, is_silent;
@@ -49,8 +49,9 @@ struct gathering {
 	unsigned n_lists;
 	/* True if we have asked for the nodes that have the job, as often as useful. */
 	bool are_listed;
-	unsigned n_silent; /* number of nodes that did not answer the last such query */
-	json_t *silent;    /* names of these nodes */
+	/* Number of nodes that did not answer when we last asked for nodes with the job. */
+	unsigned n_silent;
+	json_t *silent; /* names of the silent nodes */
 	struct source *sources;
 	unsigned n_sources;
 	struct source *asked; /* node whose page we are waiting for; NULL = none */

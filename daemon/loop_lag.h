@@ -15,7 +15,7 @@
 struct cw_loop_lag {
 	int64_t period_ns;
 	int64_t last_ns; /* time of the previous tick; 0 = none */
-	/* Run delay of this thread (time spent waiting for a processor) at that tick. */
+	/* The run delay of this thread at the previous tick: time spent waiting for a processor. */
 	int64_t run_delay_ns;
 	int64_t cpu_ns; /* CPU time at the end of the previous iteration; 0 = none */
 	int64_t max_ns;
