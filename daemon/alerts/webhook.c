@@ -54,7 +54,7 @@ struct alert {
 	cw_webhook_fn fn;
 	void *user;
 	uint32_t attempts;
-	struct cw_webhook_result result; /* of the last attempt; it has no secrets */
+	struct cw_webhook_result result; /* result of the last attempt; contains no secrets */
 	struct cw_child *child;          /* NULL = no attempt is in progress */
 	struct event *timer;
 };
@@ -459,7 +459,10 @@ static int take_host(struct cw_webhook *w, struct cw_err *err)
 	return r;
 }
 
-/* Makes libcurl use secret memory. Its count of users ends with the process. */
+/*
+ * Makes libcurl use secret memory. We never call curl_global_cleanup(), because the setting lasts
+ * as long as the process.
+ */
 static int use_curl(void)
 {
 	static bool is_used;

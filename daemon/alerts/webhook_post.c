@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the child we free nothing, because it exits. */
+/* The child frees nothing, because it exits after the attempt. */
 #include "daemon/alerts/webhook_post.h"
 
 #include <stdbool.h>
@@ -22,7 +22,10 @@
  */
 #define MIN_SECRET_BYTES 6u
 
-/* The strings follow, each with its NUL: URL, id, headers, JSON. */
+/*
+ * The child's argument begins with this struct. After it come URL, id, headers and JSON, each with
+ * its NUL.
+ */
 struct head {
 	uint32_t timeout_ms;
 };
@@ -160,8 +163,8 @@ CURLcode cw_webhook_quick_exit(CURL *easy)
 }
 
 /*
- * libcurl names a host that it cannot resolve. If it gave up within the look-up, it only names the
- * time.
+ * If libcurl cannot resolve a host, its message names the host. If the time ran out during the
+ * look-up, its message names only the time.
  */
 const char *cw_webhook_explain(CURL *easy, CURLcode code, const char *text, char *buf, size_t len)
 {

@@ -19,10 +19,10 @@ struct cw_webhook_request {
 	uint32_t timeout_ms;
 };
 
-/* Maximum size of what we keep of a refusing server's answer. */
+/* If the server refuses the alert, we keep at most this many bytes of its answer. */
 #define CW_WEBHOOK_REASON_BYTES 200u
 
-/* The output of the child. */
+/* The result of an attempt, which the child writes to its output. */
 struct cw_webhook_result {
 	int64_t status;                           /* HTTP status; 0 = no answer */
 	uint64_t retry_after_s;                   /* wait that the server requested; 0 = none */
@@ -36,12 +36,18 @@ struct cw_webhook_result {
  */
 char *cw_webhook_request_pack(const struct cw_webhook_request *request, size_t *ret_len);
 
-/* The job of the fork server. */
+/*
+ * Makes one attempt as a job of the fork server. fd is the job's end of the pair. Returns the exit
+ * status.
+ */
 int cw_webhook_post_child(int fd);
-/* Its function, a cw_child_main_fn. */
+/* Makes the attempt inside that job: the cw_child_main_fn that cw_webhook_post_child() runs. */
 int cw_webhook_post_main(int out_fd, const void *arg);
 
-/* Makes curl refuse all protocols except HTTP and HTTPS. libcurl before 7.85 needs them as bits. */
+/*
+ * Makes curl refuse all protocols except HTTP and HTTPS. libcurl before 7.85 takes the protocols as
+ * bits.
+ */
 CURLcode cw_webhook_only_http(CURL *easy);
 /* Makes curl not wait for its resolver's thread after a time-out. libcurl before 7.87 always waits.
  */
