@@ -35,7 +35,10 @@ struct cw_config_source {
 typedef void (*cw_config_read_fn)(struct cw_config *config, int r, const struct cw_err *err,
 				  void *user);
 
-/* Job of the fork server. */
+/*
+ * Reads the files as a job of the fork server. fd is the job's end of the pair. Returns the exit
+ * status.
+ */
 int cw_config_reader_child(int fd);
 
 /*
