@@ -33,7 +33,10 @@ static void fail(struct cw_control_answer *answer, uint32_t code, const char *te
 	(void)snprintf(answer->error, sizeof(answer->error), "%s", text);
 }
 
-/* Answers with doc, and consumes the reference to it. Writes doubles with this many digits. */
+/*
+ * Answers with doc, and consumes the reference to it. digits: how many digits we write for a
+ * double.
+ */
 static void succeed_with(struct cw_control_answer *answer, json_t *doc, int digits)
 {
 	answer->json = doc ? cw_json_write(doc, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
