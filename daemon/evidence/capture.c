@@ -764,7 +764,8 @@ static void start_sweep(struct cw_capture_job *job)
 		job->swept[i] = job->swept[order.n];
 		job->swept[order.n] = s;
 		if (order.n == 0)
-			job->uid = p.uid; /* the first process may have been gone before */
+			/* The uid so far may be that of a process that has ended. */
+			job->uid = p.uid;
 		if (p.uid != job->uid)
 			continue;
 		order.targets[order.n++] =

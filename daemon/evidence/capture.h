@@ -27,7 +27,8 @@ int cw_capture_sweep_child(int fd);
 
 struct cw_capture_config {
 	struct event_base *base;
-	struct cw_fork_server *forks; /* has the jobs above; NULL = the children are our forks */
+	/* Has the jobs above; NULL = we fork the children ourselves. */
+	struct cw_fork_server *forks;
 	const struct cw_clock *clock;
 	struct cw_node *node; /* borrowed; it identifies processes and takes Python stacks */
 	const char *node_name;

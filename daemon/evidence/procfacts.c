@@ -43,8 +43,9 @@ static json_t *state_text(char state)
 /* The process that we examine, and the facts about it that we may report. */
 struct subject {
 	pid_t pid;
-	int kernel_program;                /* for cw_kernel_threads_read(); -1 = none */
-	const char *kernel;                /* its text, once read */
+	int kernel_program; /* for cw_kernel_threads_read(); -1 = none */
+	/* The facts that this program wrote, as text; NULL = not read yet. */
+	const char *kernel;
 	const struct cw_procfs_view *view; /* NULL = only public facts */
 	unsigned max_threads;
 	bool is_partial; /* true if we could not read some file */
