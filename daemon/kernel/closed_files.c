@@ -22,7 +22,7 @@ struct request {
 	uint32_t id;
 	uint32_t what; /* enum cw_closed_file or enum map_call */
 	uint32_t number;
-	uint32_t len; /* of value */
+	uint32_t len; /* length of value in bytes */
 	char value[CW_CLOSED_MAX_BYTES];
 };
 
