@@ -83,7 +83,8 @@ struct cw_metrics {
 	uint64_t is_shadow;
 	uint64_t reload_ok, reload_failures;
 	uint64_t jobs[CW_STALL_HANG + 1], ranks, ranks_expected, late_ranks;
-	double late_wait_s, late_share; /* of the rank whose lateness costs its job the most time */
+	/* These two concern the rank whose lateness costs its job the most time. */
+	double late_wait_s, late_share;
 	uint64_t processes_unconnected;
 	uint64_t fork_servers_lost;
 	uint64_t peers, peers_connected;
