@@ -535,7 +535,8 @@ static const char *close_look(struct cw_host_activity *h,
 		if (had_threads)
 			note_cpu_of_others(h, st, scan.ticks, now_ns);
 		else
-			note_cpu_change(h, st, now_ns); /* no scan shows which threads used it */
+			/* Without an earlier scan, we do not know which threads used the CPU. */
+			note_cpu_change(h, st, now_ns);
 	}
 	scan = scan_family(h, process);
 	h->is_child_busy =
@@ -550,7 +551,7 @@ static const char *close_look(struct cw_host_activity *h,
 
 /* What we know about all threads except helpers. */
 struct runners {
-	uint64_t runs;     /* hash of the numbers of their runs */
+	uint64_t runs;     /* hash of how often each thread got a CPU */
 	unsigned n;        /* number of threads that do not wait for the interpreter's lock */
 	bool owner_sleeps; /* the owner of the lock that the first thread waits for is asleep */
 	bool may_be_woken; /* another process or a timeout may wake one of these threads */
@@ -584,7 +585,8 @@ static void look_at_runner(struct cw_host_activity *h,
 		return;
 	e = table_update(&h->runners, id, &st, 0, &used);
 	if (!e) {
-		runners->runs += (uint64_t)now_ns; /* out of memory: assume that it has run */
+		/* Out of memory: assume that the thread has run. */
+		runners->runs += (uint64_t)now_ns;
 		return;
 	}
 	tid = id == process->pid ? own_first_tid(process) : own_tid(process, e);
@@ -606,7 +608,7 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (cw_procstat_thread_sched(process->proc_fd, id, &sched) == 0)
 		runners->runs = cw_hash_step(cw_hash_step(runners->runs, (uint64_t)id), sched.runs);
 	else
-		runners->runs += (uint64_t)now_ns; /* unknown: assume that it has run */
+		runners->runs += (uint64_t)now_ns; /* unknown: assume that the thread has run */
 	runners->may_be_woken = runners->may_be_woken || may_be_woken(process, id);
 }
 

@@ -39,7 +39,7 @@ struct cw_lock_wait {
 	 * yet.
 	 */
 	int64_t still_ns;
-	uint64_t runs; /* hash of the numbers of runs of these threads */
+	uint64_t runs; /* hash of how often each of these threads got a CPU */
 	pid_t owner;   /* owner's tid in the process's own pid namespace; 0 = unknown */
 };
 
