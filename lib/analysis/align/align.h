@@ -38,13 +38,16 @@ struct alignment {
 	 */
 	bool knows_call;
 	enum cw_detail detail; /* how the calls differ */
-	/* False: the calls are in groups whose full extent is not known. */
+	/*
+	 * True if the difference is proven. False if the calls are in groups whose full extent is
+	 * not known.
+	 */
 	bool is_proof;
 	struct cw_side *sides; /* largest first; ranks ascending by label */
 	uint32_t n_sides;
 	/* Index of the side that is larger than every other; ALIGN_NO_SIDE = none. */
 	uint32_t majority;
-	uint32_t n_compared; /* number of members on any side */
+	uint32_t n_compared; /* number of members that are on one of the sides */
 	struct call_hashes hashes;
 };
 

@@ -22,7 +22,7 @@ static int visit_group(const struct cw_snap_member *m, uint32_t i, uint32_t end,
 	struct call_step group = { .all = &m->window[i], .n_all = end - i };
 	int r;
 
-	/* The op before may be missing in the window, and it may belong to the same group. */
+	/* The window may lack the op before this one, which may belong to the same group. */
 	if (i == 0 ? m->window_lost || m->window[0].op_index > 1
 		   : m->window[i - 1].op_index + 1 < m->window[i].op_index)
 		return 0;

@@ -18,7 +18,7 @@
 struct call_step {
 	uint64_t seq;
 	uint64_t signature; /* signature of the op alone */
-	/* Of the op's group; both are `seq` if the op is not grouped. */
+	/* First and last coll_seq of the op's group. Both are `seq` if the op is not grouped. */
 	uint64_t first_seq, last_seq;
 	uint64_t sum; /* sum of the group's signatures */
 	const struct cw_op *op;
