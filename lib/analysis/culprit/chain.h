@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths through the wait-for graph, for people to read. */
+/* Paths through the wait-for graph, which reports show to people. */
 #pragma once
 
 #include <stdbool.h>

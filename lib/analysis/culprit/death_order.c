@@ -22,7 +22,7 @@
 /* The end of a rank's part, and whether only a pidfd dates it. */
 struct end {
 	const struct cw_snap_rank *r;
-	int64_t ns; /* 0 = not known */
+	int64_t ns; /* time of the end; 0 = not known */
 	bool is_late_word;
 };
 

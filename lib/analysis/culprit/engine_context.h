@@ -19,11 +19,11 @@
 
 /* How much attention a finding deserves. Within a tier the older finding comes first. */
 enum finding_tier {
-	TIER_FRESH,        /* a short wait, as in every healthy job */
-	TIER_OLD,          /* older than a stall, but the culprit shows host activity */
-	TIER_SILENT_PROOF, /* proven, but no rank waits because of it */
-	TIER_STUCK,        /* older than a stall, and nothing moves */
-	TIER_PROOF,        /* proven, and a rank waits because of it */
+	TIER_FRESH,        /* the wait is short, as in every healthy job */
+	TIER_OLD,          /* the wait is older than a stall, but the culprit shows host activity */
+	TIER_SILENT_PROOF, /* the trouble is proven, but no rank waits because of it */
+	TIER_STUCK,        /* the wait is older than a stall, and the culprit shows no activity */
+	TIER_PROOF,        /* the trouble is proven, and a rank waits because of it */
 };
 
 /* The trouble at one end of a path through the wait-for graph. */
