@@ -290,7 +290,7 @@ static int note_late(struct late_arrivals *all, struct late_arrival late)
 	return 0;
 }
 
-/* Counts the delays of one collective. */
+/* Counts the members' delays in the current collective. */
 static void count_delays(struct race *r)
 {
 	bool is_delayed = false;
@@ -471,7 +471,10 @@ static void end_race(struct race *r)
 	free(r->sorted);
 }
 
-/* Lists the late arrivals on other comms that have the same members. */
+/*
+ * Lists the late arrivals on the other comms that have the same members as this comm. Returns 0 or
+ * -ENOMEM.
+ */
 static int list_other_arrivals(const struct race *r, const struct late_arrivals *all,
 			       struct late_arrivals *ret)
 {

@@ -25,7 +25,8 @@ struct entry {
 	uint64_t seq;
 	uint32_t comm, from, to; /* from, to: comm ranks of a send; CW_SNAP_NONE for a collective */
 	uint32_t rank;
-	size_t slot, pair; /* pair: one number for all sends from one rank to another in a comm */
+	/* pair: number of the sender, receiver and comm, the same for all their sends. */
+	size_t slot, pair;
 	uint32_t node;
 	bool is_send;
 	int64_t at_ns;
