@@ -174,12 +174,13 @@ struct matter {
 	/* The rank that others wait for, one of the culprits; NULL = none. */
 	const struct cw_snap_rank *w;
 	uint32_t w_index;
-	int64_t limit_ns;   /* T, the stall limit */
-	int64_t longest_ns; /* L, the longest wait that the job has survived here; 0 = none */
+	int64_t limit_ns; /* T, the stall limit */
+	/* L, the longest wait at this site that the job has survived; 0 = none */
+	int64_t longest_ns;
 	int64_t timeout_ns; /* J, the time-out of the job's own watchdog; 0 = none */
 	int64_t retry_ns;   /* the network's own retry time */
 	uint32_t notices;   /* notices so far at this wait site about a source of work */
-	/* The job looks like a server at this wait site, and no notice has said so yet. */
+	/* True if the job looks like a server at this wait site, and no notice has said so yet. */
 	bool is_like_server;
 	/*
 	 * The fields below describe all culprits together. We compute them once, because there may

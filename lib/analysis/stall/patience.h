@@ -30,13 +30,16 @@ struct patience {
 	bool is_no_proof; /* the verdict does not count as a proof, even if its is_proof is true */
 	bool is_source;   /* the rank hands out work to the others and waits for work itself */
 	/*
-	 * gives_work: the source hands out work by the very call that the others wait in.
+	 * gives_work: the others wait in the call by which the source hands out work.
 	 * proposes_serving: the job looks like a server, and no notice has said so yet.
 	 */
 	bool gives_work, proposes_serving;
-	/* A culprit is held, or its node is lost. We learn nothing from the length of the wait. */
+	/*
+	 * True if a culprit is held, or its node is lost. We learn nothing from the length of the
+	 * wait.
+	 */
 	bool is_held;
-	bool is_pause; /* ages of later evaluations count from the end of this hold */
+	bool is_pause; /* true if the time of this hold does not count in later evaluations */
 };
 
 /*

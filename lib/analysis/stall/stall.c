@@ -94,18 +94,18 @@ struct entry {
 	uint64_t reading;     /* hash of the evidence at the last reading */
 	int64_t read_ns;      /* time of the last reading */
 	int64_t stall_ns;     /* when the wait became a stall; 0 = not yet */
-	int64_t noticed_ns;   /* when its notice was sent; 0 = not yet */
+	int64_t noticed_ns;   /* when we sent a notice of this stall; 0 = not yet */
 	int64_t confirmed_ns; /* when the wait became a hang; 0 = not yet */
 	uint32_t confidence;  /* confidence when the hang was confirmed */
 	int64_t windows_ns;   /* when we last requested windows */
 	/*
-	 * True for a fault that no rank waits for. Wrong data stay wrong, so the entry ends only
-	 * with its comm.
+	 * True for a fault that no rank waits for, such as wrong data. Wrong data stay wrong, so
+	 * the entry ends only with its comm.
 	 */
 	bool is_silent;
-	/* The matter has resolved, and we have not reported that yet. */
+	/* True if the matter has resolved, and we have not reported that yet. */
 	bool is_over;
-	/* A culprit was held, or its node lost. We learn nothing from the wait. */
+	/* True if a culprit was held, or its node was lost. We learn nothing from such a wait. */
 	bool is_held;
 	int64_t paused_ns;       /* when we last saw a culprit held; 0 = never */
 	bool is_idle;            /* the source of work was idle for WAIT_SITES_IDLE_NS */
