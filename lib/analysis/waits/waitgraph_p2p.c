@@ -15,7 +15,8 @@
 #include "analysis/waits/waitgraph_builder.h"
 
 /*
- * BEHIND: the peer has posted the counterpart, but probably behind an op in which the peer waits.
+ * THERE: the peer has posted the counterpart, and its device has reached it. BEHIND: the peer has
+ * posted the counterpart, but probably behind an op in which the peer waits.
  */
 enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the strongly connected components of the wait-for graph. The graph must have all its gates.
- * Pure.
+ * Finds the strongly connected components of the wait-for graph. Call it after all gates have been
+ * added. Pure.
  */
 #pragma once
 
