@@ -810,7 +810,7 @@ static void summarize_init(const struct diagnosis *diag, struct words *w)
 		       arg_ranks(diag, gate->waiters, gate->n_waiters), w->call, w->comm, w->since);
 }
 
-/* True if both ranks have the same cause, and its text fits several ranks. */
+/* True if both ranks ended by the same cause, and the text of the cause fits several ranks. */
 static bool have_one_cause(const struct cw_snap_rank *a, const struct cw_snap_rank *b)
 {
 	if (!a->cause || !b->cause)
