@@ -31,7 +31,8 @@ struct fr_comm {
 	uint64_t lowest_pending; /* lowest coll_seq of a pending call; 0 = none */
 	uint64_t highest;        /* the highest coll_seq that a member has entered */
 	uint8_t pending_kind;    /* kind of the call at lowest_pending */
-	int64_t pending_ns;      /* when the first member made that call; 0 = unknown */
+	/* When the first member made the call at lowest_pending; 0 = unknown. */
+	int64_t pending_ns;
 	/*
 	 * Indexed by a member's rank in the group: time of the first open send to this member, or
 	 * receive from it.
