@@ -35,7 +35,8 @@ struct evaluation {
 static void keep_memory(struct cw_job_evaluations *all, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
-	(void)cw_snapshot_free(all->spare); /* from an interim evaluation; always NULL */
+	/* An interim evaluation may have left a spare. cw_snapshot_free() returns NULL. */
+	(void)cw_snapshot_free(all->spare);
 	all->spare = snap;
 }
 
@@ -90,7 +91,7 @@ static struct cw_job *new_job(struct evaluation *evaluation)
 		.job = evaluation->entry->digests.label,
 		.self = all->config->self,
 		.iteration_pieces =
-			all->config->iteration_members, /* below the default in tests only */
+			all->config->iteration_members, /* lower than the default only in tests */
 	};
 	struct cw_job *job;
 	unsigned n;
@@ -789,7 +790,7 @@ static void evaluate_component(struct evaluation *evaluation)
 			      cw_liveness_is_dead(cw_job_digests_rank(&evaluation->entry->digests,
 								      &evaluation->refs[i])
 							  ->liveness);
-	if (is_all_dead) /* since an earlier attempt; a job of these ranks ends now */
+	if (is_all_dead) /* the ranks have died since an earlier attempt, and the job ends now */
 		return;
 	if (!job)
 		job = new_job(evaluation);

@@ -27,7 +27,8 @@ struct cw_leader_entry {
 	/* A node that is now unreachable announced an incident of this job. */
 	bool was_announced_by_lost_peer;
 	int64_t since_ns; /* time when we admitted the entry */
-	uint64_t pass; /* number of the current pass; it has evaluated the jobs with this number */
+	/* Number of the current pass over the jobs; a job with this number is already evaluated. */
+	uint64_t pass;
 	bool is_partly_evaluated; /* some jobs wait for another iteration of the loop */
 	int64_t next_ns;
 	int64_t evaluated_ns;  /* time of the last evaluation */
