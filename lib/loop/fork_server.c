@@ -94,7 +94,7 @@ struct request_packet {
 struct answer_packet {
 	uint64_t id;
 	int32_t error; /* 0 = success, and the packet carries the pidfd; else an errno */
-	uint32_t pid;  /* of the server; 0 in other packets */
+	uint32_t pid;  /* pid of the server; 0 in all later packets */
 };
 
 /* A keeper that we have not reaped yet. It is the current keeper or a lost one. */
@@ -720,7 +720,10 @@ static bool take_answer(struct process *p, const struct answer_packet *answer, i
 	q = find_request(s, answer->id);
 	if (q)
 		report(q, -answer->error, answer->error ? -1 : steal_fd(&fd));
-	/* Q is NULL if the caller has cancelled the request; its child sees a closed socket. */
+	/*
+	 * If the caller has cancelled the request, q is NULL. We close our end of the child's
+	 * socket, and the child ends.
+	 */
 	return true;
 }
 

@@ -35,7 +35,10 @@ struct event_base;
 
 /* Limit of requests that wait for an answer. */
 #define CW_FORK_REQUESTS 32u
-/* Places that strangers cannot take, because they cause only requests of other jobs. */
+/*
+ * These places are only for jobs with is_reserved. Strangers can cause requests of other jobs only,
+ * so they cannot take these places.
+ */
 #define CW_FORK_RESERVED 2u
 /* The server's only argument on its command line. */
 #define CW_FORK_SERVER_OPTION "--fork-server"
