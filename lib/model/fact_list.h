@@ -80,25 +80,26 @@
 
 /*
  * A network connection of a member, with the op at its head. NCCL cuts the op's part on the
- * connection into steps. Each step passes the four counts in their order.
+ * connection into steps. Each step passes the states posted, ready, handed and done in this order,
+ * and increases their counts.
  */
 #define CW_CONNECTION_FACTS(X) \
-	X(SAME, uint32_t, peer, 1, uint32, U32, 0, "comm rank", "0.2.0", "the other end") \
-	X(SAME, uint32_t, channel, 2, uint32, U32, 0, "", "0.2.0", "NCCL's channel") \
-	X(SAME, uint32_t, flags, 3, uint32, U32, 0, "", "0.2.0", "CW_CONNECTION_*") \
+	X(SAME, uint32_t, peer, 1, uint32, U32, 0, "comm rank", "0.2.0", "rank at the other end") \
+	X(SAME, uint32_t, channel, 2, uint32, U32, 0, "", "0.2.0", "number of NCCL's channel") \
+	X(SAME, uint32_t, flags, 3, uint32, U32, 0, "", "0.2.0", "flags CW_CONNECTION_*") \
 	X(SAME, uint64_t, seq, 4, uint64, U64, 0, "", "0.2.0", "coll_seq of the op, or p2p_seq of a send or receive; 0 = unknown") \
 	X(SAME, uint32_t, replay, 5, uint32, U32, 0, "", "0.2.0", "number of the graph's replay, from 1; 0 = none") \
-	X(SAME, uint32_t, open_ops, 6, uint32, U32, 0, "ops", "0.2.0", "that have not ended on the connection; 255 = 255 or more") \
-	X(SAME, uint32_t, steps, 7, uint32, U32, 0, "steps", "0.2.0", "of the op on this connection") \
-	X(SAME, uint32_t, posted, 8, uint32, U32, 0, "steps", "0.2.0", "given to the GPU to fill, or to the network to receive") \
-	X(SAME, uint32_t, ready, 9, uint32, U32, 0, "steps", "0.2.0", "filled by the GPU, or received from the network") \
-	X(SAME, uint32_t, handed, 10, uint32, U32, 0, "steps", "0.2.0", "handed to the network, or given to the GPU") \
-	X(SAME, uint32_t, done, 11, uint32, U32, 0, "steps", "0.2.0", "confirmed by the network, or consumed by the GPU") \
-	X(TIME, int64_t, moved, 12, sint64, I64, true, "ns", "0.2.0", "when a count last changed") \
-	X(TIME, int64_t, same_since, 13, sint64, I64, true, "ns", "0.2.0", "when its daemon first read the counts that it still reads") \
+	X(SAME, uint32_t, open_ops, 6, uint32, U32, 0, "ops", "0.2.0", "number of ops that have not ended on the connection; 255 = 255 or more") \
+	X(SAME, uint32_t, steps, 7, uint32, U32, 0, "steps", "0.2.0", "number of steps of the op on this connection") \
+	X(SAME, uint32_t, posted, 8, uint32, U32, 0, "steps", "0.2.0", "number of steps given to the GPU to fill, or to the network to receive") \
+	X(SAME, uint32_t, ready, 9, uint32, U32, 0, "steps", "0.2.0", "number of steps that the GPU filled, or that came from the network") \
+	X(SAME, uint32_t, handed, 10, uint32, U32, 0, "steps", "0.2.0", "number of steps handed to the network, or given to the GPU") \
+	X(SAME, uint32_t, done, 11, uint32, U32, 0, "steps", "0.2.0", "number of steps that the network confirmed, or that the GPU consumed") \
+	X(TIME, int64_t, moved, 12, sint64, I64, true, "ns", "0.2.0", "time when a count last changed") \
+	X(TIME, int64_t, same_since, 13, sint64, I64, true, "ns", "0.2.0", "time when the daemon first read the present counts") \
 	X(SPAN, int64_t, held_ns, 14, uint64, I64, 0, "ns", "0.2.0", "mean time that a step of the op waited between ready and done; 0 = unknown") \
-	X(SAME, uint64_t, bytes, 15, uint64, U64, 0, "bytes", "0.2.0", "of the steps handed or received so far; 0 = unknown") \
-	X(SAME, uint64_t, bytes_per_s, 16, uint64, U64, 0, "bytes/s", "0.2.0", "while its daemon read the op; 0 = unknown")
+	X(SAME, uint64_t, bytes, 15, uint64, U64, 0, "bytes", "0.2.0", "size of the steps handed or received so far; 0 = unknown") \
+	X(SAME, uint64_t, bytes_per_s, 16, uint64, U64, 0, "bytes/s", "0.2.0", "rate while the daemon was reading the op; 0 = unknown")
 
 #define CW_COMM_FACTS(X) \
 	X(KEPT, uint64_t, id, 0, none, ID, 0, "", "0.1.0", "comm_id of its members") \
@@ -127,7 +128,7 @@
 	X(SAME, uint64_t, coll_returned, 12, uint64, U64, 0, "coll_seq", "0.1.0", "highest collective whose call returned to the host") \
 	X(SAME, uint64_t, coll_reached, 13, uint64, U64, 0, "coll_seq", "0.1.0", "highest collective that the stream has reached") \
 	X(SAME, uint64_t, coll_completed, 14, uint64, U64, 0, "coll_seq", "0.1.0", "highest collective that completed on the device") \
-	X(SAME, uint64_t, op_index, 29, uint64, U64, 0, "ops", "0.1.0", "entered") \
+	X(SAME, uint64_t, op_index, 29, uint64, U64, 0, "ops", "0.1.0", "number of ops entered") \
 	X(SAME, uint64_t, hash_seq, 16, uint64, U64, 0, "coll_seq", "0.1.0", "collective to which the hash belongs") \
 	X(SAME, uint64_t, hash, 17, fixed64, ID, 0, "", "0.1.0", "rolling hash after hash_seq") \
 	X(KEPT, uint64_t, window_lost, 0, none, U64, 0, "ops", "0.1.0", "number of ops before window[0] that the record has lost") \
@@ -146,12 +147,12 @@
 	X(PART, , pending, 19, Op, none, 0, "", "0.1.0", "oldest op that has not completed or, if that is unknown, has not returned") \
 	X(PART, , p2p, 28, P2pPeer, none, CW_MSG_MAX_P2P, "", "0.1.0", "sends and receives per peer") \
 	X(PART, , last, 30, Op, none, 0, "", "0.1.0", "newest op entered") \
-	X(PART, , connections, 35, Connection, none, CW_MSG_MAX_CONNECTIONS, "", "0.2.0", "its network connections with an open op, while its ops stand still")
+	X(PART, , connections, 35, Connection, none, CW_MSG_MAX_CONNECTIONS, "", "0.2.0", "the member's network connections that have an open op; only while its ops do not move")
 
 #define CW_RANK_FACTS(X) \
 	X(SAME, int32_t, rank, 1, sint32, I32, 0, "", "0.1.0", "rank number in the job; -1 = unknown") \
-	X(SENT, int32_t, world_size, 2, sint32, none, 0, "ranks", "0.1.0", "from the environment; -1 = none") \
-	X(SENT, int32_t, local_rank, 3, sint32, none, 0, "", "0.1.0", "from the environment; -1 = none") \
+	X(SENT, int32_t, world_size, 2, sint32, none, 0, "ranks", "0.1.0", "number of ranks of the job, from the environment; -1 = none") \
+	X(SENT, int32_t, local_rank, 3, sint32, none, 0, "", "0.1.0", "rank number on the node, from the environment; -1 = none") \
 	X(SENT, const char *, rank_source, 4, string, none, 0, "", "0.1.0", "the variable that rank comes from") \
 	X(KEPT, uint32_t, node, 0, none, U32, 0, "", "0.1.0", "index into nodes") \
 	X(SAME, int32_t, pid, 5, sint32, I32, 0, "", "0.1.0", "pid of the process, as its daemon sees it") \
@@ -184,7 +185,7 @@
 	X(SAME, int32_t, own_pid, 35, sint32, I32, 0, "", "0.2.0", "pid of the process in its own pid namespace; 0 = the same as pid, or not known") \
 	X(SENT, uint64_t, started_age_ns, 36, uint64, none, 0, "ns", "0.2.0", "age of the process; 0 = unknown") \
 	X(TEXT, const char *, job_timeout_source, 37, string, TEXT, 0, "", "0.2.0", "source of job_timeout_ns, as a text: an argument or a variable") \
-	X(SAME, uint64_t, connections_lost, 50, uint64, U64, 0, "", "0.2.0", "parts of ops on connections that its record or its digest had no place for, or that were not readable") \
+	X(SAME, uint64_t, connections_lost, 50, uint64, U64, 0, "", "0.2.0", "number of parts of ops on connections that are missing: record or digest had no place, or the part was unreadable") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm of host_call") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "the rank's view of each communicator")

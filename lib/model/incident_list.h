@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The facts of an incident, as fact_list.h has the facts of a snapshot. Each fact has one row. From
+ * The facts of an incident; the facts of a snapshot are in fact_list.h. Each fact has one row. From
  * these rows we generate:
  *
  *  - the structs below;
  *  - the writer and the reader of collwatch.incident/1 (report/doc/incident_facts.c);
  *  - the names that reports and alerts hide with --anonymise (report/anonymise/anonymise.c);
  *  - the contract of the tests (tests/lib/incident_contract.py), and thus
- * docs/schemas/incident.json;
+ *    docs/schemas/incident.json;
  *  - the tables of docs/schemas.md.
  *
  * X(form, type, name, key, presence, secrecy, shown, meaning)
@@ -26,27 +26,28 @@
  *   NAMES  a set of bits. The document lists their names. type: the enum of the bits
  *   TEXTS  a list of texts. type as for TEXT
  *   SAID   a sentence: its text, and its sayings under key_said. type as for TEXT
- *   SAIDS  a list of sentences, likewise
+ *   SAIDS  a list of sentences, with a list of sayings for each. type as for TEXT
  *   GROUP  further facts. type: their group. The field is a pointer
- *   LIST   a list of such. The field n_name has their number
+ *   LIST   a list of groups. type: their group. The field n_name has the number of elements
  *
  * key: the key in the document. The keys have the order of the rows.
  *
- * presence: the form of an unset fact. NULLABLE has null, OPTIONAL omits the key, and ALWAYS writes
- * the value. Unset are NULL, 0 and false, and where the form says so -1 and CW_INCIDENT_NO_SEQ.
+ * presence: the form of an unset fact in the document. NULLABLE writes null, OPTIONAL omits the
+ * key, and ALWAYS writes the value. A fact is unset if it is NULL, 0 or false. Some forms above
+ * have the unset value -1 or CW_INCIDENT_NO_SEQ instead.
  *
  * secrecy: how --anonymise treats a text.
  *
- *   NONE       no text
- *   WORDS      it keeps our own words, numbers and public names, and replaces other words
- *   SCHEMA, ID  it keeps them
- *   LINE       a command line; it keeps our own
- *   PATH       a path of a file
- *   COMM, COMM_GROUP  a label; it keeps usual ones such as "tp"
- *   others     the whole text is a name of this kind
+ *   NONE       the fact is no text
+ *   WORDS      our own words, numbers and public names stay; placeholders replace all other words
+ *   SCHEMA, ID  the text stays
+ *   LINE       a command line; our own command lines stay
+ *   PATH       the path of a file
+ *   COMM, COMM_GROUP  a label; usual labels such as "tp" stay
+ *   others     the whole text is a name of this kind, and a placeholder replaces it
  *
- * shown: the words for a fact that reports and Slack show beside the process, with "%s" in the
- * place of the value. "" = they do not show the fact, or in a place of its own.
+ * shown: the words with which reports and Slack show the fact beside the process; "%s" stands for
+ * the value. "" = they do not show the fact beside the process.
  */
 #pragma once
 
@@ -59,168 +60,168 @@
 #define CW_INCIDENT_CALL_FACTS(X) \
 	X(NAME, OP_KIND, kind, "kind", ALWAYS, WORDS, "", "kind of the op") \
 	X(NAME, DTYPE, dtype, "dtype", ALWAYS, WORDS, "", "type of the elements") \
-	X(U64, NUMBER, count, "count", ALWAYS, NONE, "", "elements, as passed to NCCL") \
-	X(NAME, REDOP, redop, "redop", NULLABLE, WORDS, "", "operator; null if the kind has none") \
-	X(RANK, NUMBER, root, "root", NULLABLE, NONE, "", "rank in the communicator; null if the kind has none") \
-	X(RANK, NUMBER, peer, "peer", NULLABLE, NONE, "", "counterpart of a send or receive, a rank in the communicator") \
-	X(TEXTS, FULL, stack, "stack", OPTIONAL, WORDS, "", "where it was issued, innermost frame first")
+	X(U64, NUMBER, count, "count", ALWAYS, NONE, "", "number of elements, as the program passed it to NCCL") \
+	X(NAME, REDOP, redop, "redop", NULLABLE, WORDS, "", "operator of the reduction; null if this kind of op has none") \
+	X(RANK, NUMBER, root, "root", NULLABLE, NONE, "", "rank of the root in the communicator; null if this kind of op has none") \
+	X(RANK, NUMBER, peer, "peer", NULLABLE, NONE, "", "rank of the other side of a send or receive, in the communicator; null if this kind of op has none") \
+	X(TEXTS, FULL, stack, "stack", OPTIONAL, WORDS, "", "frames from which the program issued the op, innermost first")
 
 /* The facts of PLACE and POD come from the facts about a rank (fact_list.h), by name. */
 #define CW_INCIDENT_PLACE_FACTS(X) \
-	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid, as its daemon sees it; 0 = unknown")
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid of the process, as the daemon of its node sees it; 0 = unknown")
 
 #define CW_INCIDENT_POD_FACTS(X) \
-	X(TEXT, FULL, pod, "pod", OPTIONAL, POD, "", "its [Kubernetes pod](design/daemon.md#containers), by environment; by control group, the pod's uid") \
+	X(TEXT, FULL, pod, "pod", OPTIONAL, POD, "", "[Kubernetes pod](design/daemon.md#containers) of the process; its uid if only the control group names the pod") \
 	X(TEXT, FULL, pod_namespace, "pod_namespace", OPTIONAL, NAMESPACE, "", "namespace of that pod") \
-	X(TEXT, FULL, container, "container", OPTIONAL, CONTAINER, ", container %s", "its container there; by control group, the first 12 digits of its id") \
-	X(I32, NUMBER, own_pid, "own_pid", OPTIONAL, NONE, ", pid %s there", "its pid in its own pid namespace, by the kernel; absent if equal to `pid`")
+	X(TEXT, FULL, container, "container", OPTIONAL, CONTAINER, ", container %s", "container of the process in the pod; the first 12 digits of its id if only the control group names it") \
+	X(I32, NUMBER, own_pid, "own_pid", OPTIONAL, NONE, ", pid %s there", "pid of the process in its own pid namespace, as the kernel states it; absent if equal to `pid`")
 
 /* The facts of SEEN come from the process's evidence ("proc" of collwatch.evidence/1), by key. */
 #define CW_INCIDENT_SEEN_FACTS(X) \
-	X(TEXT, FULL, cpus, "cpus", OPTIONAL, WORDS, ", CPUs %s", "CPUs that its main thread may run on, if known in time: `0-3,8`")
+	X(TEXT, FULL, cpus, "cpus", OPTIONAL, WORDS, ", CPUs %s", "CPUs that the main thread may run on, such as `0-3,8`; absent if not known in time")
 
 #define CW_INCIDENT_PROCESS_FACTS(X) \
-	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the user's number; -1 if unknown (then see `host` and `pid`)") \
-	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "number that the user gave the rank; -1 if unknown (then see `host` and `pid`)") \
+	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "node of the process") \
 	CW_INCIDENT_PLACE_FACTS(X) \
 	CW_INCIDENT_POD_FACTS(X) \
 	CW_INCIDENT_SEEN_FACTS(X)
 
 #define CW_INCIDENT_CULPRIT_FACTS(X) \
 	CW_INCIDENT_PROCESS_FACTS(X) \
-	X(NAME, HOST_WAIT, host_wait, "host_wait", OPTIONAL, WORDS, "", "the thing that its first thread waits for: `lock` (of another thread), `gil` (Python's), `queue` (or a time), `socket`, `tty`, `storage`; absent if not known") \
-	X(NAME, END_BY, end_by, "end_by", OPTIONAL, WORDS, "", "the cause of its end: `nobody` (it exited unasked), `itself`, `process`, `outside` (of the daemon's container), `kernel`, `parent`, `init` (its container's pid 1); absent if not known") \
-	X(I32, NUMBER, term_signal, "term_signal", OPTIONAL, NONE, "", "number of the signal that killed it") \
-	X(NAME, CAUSE_KIND, cause_kind, "cause_kind", OPTIONAL, WORDS, "", "its death or stop: `exited`, `asked` (it exited after a request), `killed`, `oom_killed`, `stopped`, `traced`, `frozen`, `stopped_nonfinite` and `stopped_headroom` (by `COLLWATCH_STOP_AT`); absent if not known") \
-	X(NAME, END_BY, cause_by, "cause_by", OPTIONAL, WORDS, "", "the sender of the signal, or the holder, as in `end_by`") \
-	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "its position and activity, a sentence") \
-	X(TEXT, FULL, kernel, "kernel", OPTIONAL, WORDS, "", "the kernel's facts about its main thread, if known in time") \
-	X(BOOL, TRUE, is_stopped, "stopped", OPTIONAL, NONE, "", "a single culprit in state T (stopped by a signal); the summary says so") \
-	X(TEXT, FULL, sits_in, "sits_in", OPTIONAL, WORDS, "", "innermost frame of the user's code and its caller, if known in time; for a single culprit, also in the summary")
+	X(NAME, HOST_WAIT, host_wait, "host_wait", OPTIONAL, WORDS, "", "object that the first thread waits for: `lock` (held by another thread), `gil` (Python's), `queue` (or a time), `socket`, `tty`, `storage`; absent if not known") \
+	X(NAME, END_BY, end_by, "end_by", OPTIONAL, WORDS, "", "cause of the process's end: `nobody` (it exited, and no signal requested that), `itself`, `process`, `outside` (of the daemon's container), `kernel`, `parent`, `init` (pid 1 of its container); absent if not known") \
+	X(I32, NUMBER, term_signal, "term_signal", OPTIONAL, NONE, "", "number of the signal that killed the process") \
+	X(NAME, CAUSE_KIND, cause_kind, "cause_kind", OPTIONAL, WORDS, "", "kind of the process's death or stop: `exited`, `asked` (it exited after a request), `killed`, `oom_killed`, `stopped`, `traced`, `frozen`, `stopped_nonfinite` and `stopped_headroom` (by `COLLWATCH_STOP_AT`); absent if not known") \
+	X(NAME, END_BY, cause_by, "cause_by", OPTIONAL, WORDS, "", "sender of the signal, or holder of the process, as in `end_by`") \
+	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "sentence about the culprit's position and activity") \
+	X(TEXT, FULL, kernel, "kernel", OPTIONAL, WORDS, "", "facts of the kernel about the main thread; absent if not known in time") \
+	X(BOOL, TRUE, is_stopped, "stopped", OPTIONAL, NONE, "", "the incident has one culprit, which a signal stopped (state T); the summary says so") \
+	X(TEXT, FULL, sits_in, "sits_in", OPTIONAL, WORDS, "", "innermost frame of the user's code, and its caller; absent if not known in time. The summary repeats it for a single culprit")
 
 #define CW_INCIDENT_VICTIMS_FACTS(X) \
-	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "how many ranks wait") \
-	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "these ranks")
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of ranks that wait") \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that wait")
 
 #define CW_INCIDENT_SIDE_FACTS(X) \
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that made the same call") \
-	X(GROUP, call, op, "op", NULLABLE, NONE, "", "this call; null if they have not entered it")
+	X(GROUP, call, op, "op", NULLABLE, NONE, "", "the call of these ranks; null if they have not entered it")
 
 #define CW_INCIDENT_LINK_FACTS(X) \
 	X(RANK, NUMBER, sender, "sender", ALWAYS, NONE, "", "rank that sends") \
-	X(TEXT, ANY, sender_host, "sender_host", ALWAYS, NODE, "", "its node") \
+	X(TEXT, ANY, sender_host, "sender_host", ALWAYS, NODE, "", "node of the sender") \
 	X(RANK, NUMBER, receiver, "receiver", ALWAYS, NONE, "", "rank that receives") \
-	X(TEXT, ANY, receiver_host, "receiver_host", ALWAYS, NODE, "", "its node") \
-	X(U32, NUMBER, channel, "channel", ALWAYS, NONE, "", "NCCL's channel, from 0") \
-	X(TEXT, FULL, first, "first", OPTIONAL, WORDS, "", "end to look at first: `sender` or `receiver`; absent if not known") \
-	X(U32, NUMBER, steps, "steps", ALWAYS, NONE, "", "steps of the op on this connection") \
-	X(U32, NUMBER, handed, "handed", ALWAYS, NONE, "", "steps that the sender has handed to the network") \
-	X(U32, NUMBER, confirmed, "confirmed", ALWAYS, NONE, "", "steps that the network has confirmed to the sender") \
-	X(U32, NUMBER, received, "received", ALWAYS, NONE, "", "steps that the receiver has got") \
-	X(REAL, NUMBER, step_s, "step_s", OPTIONAL, NONE, "", "time of a step, of a slow connection") \
-	X(U64, NUMBER, bytes_per_s, "bytes_per_s", OPTIONAL, NONE, "", "its rate, if known")
+	X(TEXT, ANY, receiver_host, "receiver_host", ALWAYS, NODE, "", "node of the receiver") \
+	X(U32, NUMBER, channel, "channel", ALWAYS, NONE, "", "number of NCCL's channel, from 0") \
+	X(TEXT, FULL, first, "first", OPTIONAL, WORDS, "", "end to inspect first: `sender` or `receiver`; absent if not known") \
+	X(U32, NUMBER, steps, "steps", ALWAYS, NONE, "", "number of steps of the op on this connection") \
+	X(U32, NUMBER, handed, "handed", ALWAYS, NONE, "", "number of steps that the sender has handed to the network") \
+	X(U32, NUMBER, confirmed, "confirmed", ALWAYS, NONE, "", "number of steps that the network has confirmed to the sender") \
+	X(U32, NUMBER, received, "received", ALWAYS, NONE, "", "number of steps that the receiver has got") \
+	X(REAL, NUMBER, step_s, "step_s", OPTIONAL, NONE, "", "duration of a step, if the connection is slow") \
+	X(U64, NUMBER, bytes_per_s, "bytes_per_s", OPTIONAL, NONE, "", "rate of the connection; absent if not known")
 
 #define CW_INCIDENT_WHERE_FACTS(X) \
-	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator") \
-	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
-	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective there, from 1; 0 = none") \
-	X(SEQ, NUMBER, after_seq, "after_seq", OPTIONAL, NONE, "", "of a `mismatch` without `sides` (`unknown_call`): its unrecorded call lies after this number (0: unknown), not after `coll_seq`") \
-	X(LIST, side, sides, "sides", ALWAYS, NONE, "", "groups of ranks that differ in this call") \
-	X(TEXTS, FULL, nodes, "nodes", OPTIONAL, NODE, "", "of `in_collective`: the nodes of the communicator's visible members") \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "id of the communicator") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "name of the communicator, or empty") \
+	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective on the communicator, from 1; 0 = none") \
+	X(SEQ, NUMBER, after_seq, "after_seq", OPTIONAL, NONE, "", "only in a `mismatch` without `sides`: the unrecorded call (`unknown_call`) lies after this number, not after `coll_seq`; 0 = unknown") \
+	X(LIST, side, sides, "sides", ALWAYS, NONE, "", "groups of ranks whose calls differ") \
+	X(TEXTS, FULL, nodes, "nodes", OPTIONAL, NODE, "", "only for `in_collective`: nodes of the communicator's visible members") \
 	X(GROUP, link, link, "link", OPTIONAL, NONE, "", "the [network connection](design/verdict.md#connections) at fault")
 
 #define CW_INCIDENT_WAIT_FACTS(X) \
 	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank that waits") \
-	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator of its call") \
-	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "id of the communicator of the rank's call") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "name of the communicator, or empty") \
 	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective; 0 = none") \
-	X(GROUP, call, op, "op", ALWAYS, NONE, "", "its call") \
-	X(RANK, NUMBER, waits_for, "waits_for", ALWAYS, NONE, "", "a rank; -1 ends a chain if calls or sizes differ, or no rank is missing or visible")
+	X(GROUP, call, op, "op", ALWAYS, NONE, "", "the call in which the rank waits") \
+	X(RANK, NUMBER, waits_for, "waits_for", ALWAYS, NONE, "", "rank that this rank waits for; -1 at the end of a chain if calls or sizes differ, if no rank is missing, or if the missing rank is not visible")
 
 #define CW_INCIDENT_ALTERNATIVE_FACTS(X) \
-	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "class of another verdict that fits") \
-	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "its culprits, with an empty `reason`") \
-	X(REAL, SHARE, probability, "probability", ALWAYS, NONE, "", "from 0 to 1") \
-	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "why it fits, a sentence")
+	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "class of another verdict that fits the evidence") \
+	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "culprits of that verdict, with an empty `reason`") \
+	X(REAL, SHARE, probability, "probability", ALWAYS, NONE, "", "probability of that verdict, from 0 to 1") \
+	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "sentence that explains why that verdict fits")
 
 #define CW_INCIDENT_NCCL_ERROR_FACTS(X) \
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that got the error") \
-	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "the communicator") \
-	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "its name, or empty") \
-	X(I32, NUMBER, result, "result", ALWAYS, NONE, "", "ncclResult_t") \
-	X(TEXT, FULL, name, "name", ALWAYS, WORDS, "", "its name") \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "id of the communicator") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "name of the communicator, or empty") \
+	X(I32, NUMBER, result, "result", ALWAYS, NONE, "", "number of the error (ncclResult_t)") \
+	X(TEXT, FULL, name, "name", ALWAYS, WORDS, "", "name of the error") \
 	X(BOOL, ANY, is_async, "is_async", ALWAYS, NONE, "", "true: `ncclCommGetAsyncError` returned it to the program; false: it is the result of the last failed call") \
-	X(TEXT, ANY, text, "text", ALWAYS, WORDS, "", "NCCL's last error there")
+	X(TEXT, ANY, text, "text", ALWAYS, WORDS, "", "text of NCCL's last error on the communicator")
 
 #define CW_INCIDENT_NONFINITE_INPUT_FACTS(X) \
-	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank") \
-	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "its node") \
-	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "its pid") \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "rank that passed the input") \
+	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "node of the rank") \
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid of the rank") \
 	X(TEXT, FULL, text, "text", ALWAYS, WORDS, "", "the input and the op, in words") \
-	X(TIME, WALL, noticed, "noticed", NULLABLE, NONE, "", "when its daemon noticed it")
+	X(TIME, WALL, noticed, "noticed", NULLABLE, NONE, "", "time when the daemon noticed the input")
 
 #define CW_INCIDENT_LAST_KNOWN_FACTS(X) \
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks whose node has stopped reporting") \
-	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "how many they are") \
-	X(REAL, NUMBER, age_s, "age_s", ALWAYS, NONE, "", "age of the oldest of their nodes' last reports")
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of these ranks") \
+	X(REAL, NUMBER, age_s, "age_s", ALWAYS, NONE, "", "age of the oldest last report of their nodes")
 
 #define CW_INCIDENT_COVERAGE_FACTS(X) \
-	X(U32, NUMBER, ranks_expected, "ranks_expected", ALWAYS, NONE, "", "ranks of the job; 0 = unknown") \
-	X(U32, NUMBER, ranks_seen, "ranks_seen", ALWAYS, NONE, "", "ranks that this verdict knows") \
-	X(GROUP, last_known, last_known, "last_known", NULLABLE, NONE, "", "those of them that are not seen now; null if there are none") \
+	X(U32, NUMBER, ranks_expected, "ranks_expected", ALWAYS, NONE, "", "number of ranks of the job; 0 = unknown") \
+	X(U32, NUMBER, ranks_seen, "ranks_seen", ALWAYS, NONE, "", "number of ranks whose state this verdict knows") \
+	X(GROUP, last_known, last_known, "last_known", NULLABLE, NONE, "", "known ranks whose node no longer reports; null if there are none") \
 	X(SET, RANKS, missing, "missing", ALWAYS, WORDS, "", "ranks that no process claims") \
-	X(U32, NUMBER, untracked, "untracked", ALWAYS, NONE, "", "rank processes over their node's quota, thus invisible; `notes` names the nodes") \
+	X(U32, NUMBER, untracked, "untracked", ALWAYS, NONE, "", "number of rank processes that are invisible, because they exceed the quota of their node; `notes` names the nodes") \
 	X(TEXTS, FULL, notes, "notes", ALWAYS, WORDS, "", "parts of the job that were not visible, with reasons")
 
 #define CW_INCIDENT_TIMES_FACTS(X) \
-	X(TIME, WALL, last_progress, "last_progress", NULLABLE, NONE, "", "the newest progress") \
-	X(TIME, WALL, stall, "stall", NULLABLE, NONE, "", "when the wait became a stall") \
-	X(TIME, WALL, confirmed, "confirmed", NULLABLE, NONE, "", "when it became an incident; null until a notice becomes a page, which keeps id and other times") \
-	X(TIME, WALL, resolved, "resolved", NULLABLE, NONE, "", "its end; null while it lasts and for `unseen`")
+	X(TIME, WALL, last_progress, "last_progress", NULLABLE, NONE, "", "time of the newest progress") \
+	X(TIME, WALL, stall, "stall", NULLABLE, NONE, "", "time when the wait became a stall") \
+	X(TIME, WALL, confirmed, "confirmed", NULLABLE, NONE, "", "time when the wait became an incident; null for a notice. A notice that becomes a page keeps its id and its other times") \
+	X(TIME, WALL, resolved, "resolved", NULLABLE, NONE, "", "time when the incident ended; null while it lasts, and for `unseen`")
 
 #define CW_INCIDENT_TIMEOUT_FACTS(X) \
-	X(REAL, NUMBER, seconds, "seconds", ALWAYS, NONE, "", "the job's own watchdog ends it when a call takes so long") \
-	X(BOOL, ANY, is_assumed, "assumed", ALWAYS, NONE, "", "true: the default of PyTorch, which makes the calls; no user set another") \
-	X(TEXT, FULL, set_by, "set_by", OPTIONAL, WORDS, "", "else its source: an argument or a variable")
+	X(REAL, NUMBER, seconds, "seconds", ALWAYS, NONE, "", "duration of a call after which the job's own watchdog ends the job") \
+	X(BOOL, ANY, is_assumed, "assumed", ALWAYS, NONE, "", "true: PyTorch makes the calls, no user set a time-out, and we assume PyTorch's default") \
+	X(TEXT, FULL, set_by, "set_by", OPTIONAL, WORDS, "", "argument or variable that set the time-out")
 
 #define CW_INCIDENT_OBJECTION_FACTS(X) \
-	X(TEXT, FULL, node, "node", ALWAYS, NODE, "", "the node") \
-	X(TEXT, FULL, reason, "reason", ALWAYS, WORDS, "", "its reason")
+	X(TEXT, FULL, node, "node", ALWAYS, NODE, "", "node that objected") \
+	X(TEXT, FULL, reason, "reason", ALWAYS, WORDS, "", "reason of the objection")
 
 #define CW_INCIDENT_FACTS(X) \
 	X(TEXT, SCHEMA, schema, "schema", ALWAYS, SCHEMA, "", "`collwatch.incident/1`") \
 	X(TEXT, FULL, id, "id", ALWAYS, ID, "", "id of the incident, and name of its bundle") \
-	X(TEXT, FULL, job, "job", ALWAYS, JOB, "", "source and name: `slurm:4711`") \
+	X(TEXT, FULL, job, "job", ALWAYS, JOB, "", "source and name of the job, such as `slurm:4711`") \
 	X(TEXT, ANY, group, "group", ALWAYS, COMM_GROUP, "", "group of the job's ranks, or empty") \
 	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "[class](design/verdict.md#classes) of the verdict") \
 	X(NAME, DETAIL, detail, "detail", ALWAYS, WORDS, "", "detail of the class, or empty") \
 	X(NAME, CONFIDENCE, confidence, "confidence", ALWAYS, WORDS, "", "certainty of the culprits: `certain`, `likely`, `possible`") \
-	X(NAMES, BLIND_SPOT, blind_spots, "blind_spots", ALWAYS, WORDS, "", "[parts](design/advice.md#blind-spots) that may hide the cause: `wait`, `rank`, `calls`, `progress`") \
-	X(NAME, HANG, hang, "hang", ALWAYS, WORDS, "", "certainty of the hang: `proven` (a longer wait cannot change it), `likely`, `possible`, `none` (calls differ, but block no rank)") \
-	X(NAME, SEVERITY, severity, "severity", ALWAYS, WORDS, "", "`page`, or [`notice`](design/patience.md#stall-notice-and-page), for no webhook but `notice_webhook_url`") \
-	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "processes to blame") \
+	X(NAMES, BLIND_SPOT, blind_spots, "blind_spots", ALWAYS, WORDS, "", "[parts](design/advice.md#blind-spots) of the job that may hide the cause: `wait`, `rank`, `calls`, `progress`") \
+	X(NAME, HANG, hang, "hang", ALWAYS, WORDS, "", "certainty of the hang: `proven` (a longer wait cannot change it), `likely`, `possible`, `none` (calls differ, but no rank is blocked)") \
+	X(NAME, SEVERITY, severity, "severity", ALWAYS, WORDS, "", "`page`, or [`notice`](design/patience.md#stall-notice-and-page), which only `notice_webhook_url` receives") \
+	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "processes at fault") \
 	X(GROUP, victims, victims, "victims", ALWAYS, NONE, "", "ranks that wait") \
 	X(GROUP, where, where, "where", NULLABLE, NONE, "", "the call in question; null if there is none") \
 	X(LIST, wait, chain, "chain", ALWAYS, NONE, "", "waits from a victim to the culprit") \
 	X(LIST, wait, cycle, "cycle", ALWAYS, NONE, "", "waits of a deadlock") \
 	X(LIST, alternative, alternatives, "alternatives", ALWAYS, NONE, "", "other verdicts that fit") \
 	X(SAIDS, FULL, ruled_out, "ruled_out", ALWAYS, WORDS, "", "sentences about causes that collwatch could have seen; advice clears ranks by the same rule") \
-	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported, or empty") \
+	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported; may be empty") \
 	X(LIST, nonfinite_input, nonfinite_inputs, "nonfinite_inputs", ALWAYS, NONE, "", "each rank's first input with NaN or infinity, the earliest first, for up to 16 ranks; empty without tensor summaries") \
 	X(GROUP, coverage, coverage, "coverage", ALWAYS, NONE, "", "the visible part of the job") \
-	X(GROUP, times, times, "times", ALWAYS, NONE, "", "when it happened") \
-	X(GROUP, timeout, job_timeout, "job_timeout", OPTIONAL, NONE, "", "the ranks' smallest [job timeout](design/patience.md#job-timeout), if known") \
-	X(SAID, FULL, summary, "summary", ALWAYS, WORDS, "", "the incident in words") \
-	X(TEXT, POLICY, proposed_policy, "proposed_policy", OPTIONAL, WORDS, "", "`serving`, in a notice about a job that [looks like a server](design/patience.md#servers)") \
-	X(TEXT, ANY, leader, "leader", ALWAYS, NODE, "", "node that decided") \
-	X(TEXT, FULL, bundle, "bundle", NULLABLE, PATH, "", "directory on that node, or null") \
-	X(TEXT, FULL, command, "command", OPTIONAL, LINE, "", "command for that node") \
-	X(UID, NUMBER, uid, "uid", OPTIONAL, NONE, "", "the job's user") \
-	X(TEXT, FULL, user, "user", OPTIONAL, USER, "", "name of that user, if the leader's machine knows it in time") \
-	X(LIST, objection, objections, "objections", OPTIONAL, NONE, "", "nodes that delayed the alert in vain") \
-	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "why no alert went out, else absent: `shadow` (`mode = shadow`), `muted`") \
-	X(NAME, CLOSED_AS, closed_as, "closed_as", OPTIONAL, WORDS, "", "if it is over: `slow` (progress resumed), `job_ended`, or `unseen`: no node had it open for ten minutes") \
-	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "how long it blocked ranks; if it is over and this is known")
+	X(GROUP, times, times, "times", ALWAYS, NONE, "", "times of the incident") \
+	X(GROUP, timeout, job_timeout, "job_timeout", OPTIONAL, NONE, "", "the shortest [job timeout](design/patience.md#job-timeout) of the ranks; absent if not known") \
+	X(SAID, FULL, summary, "summary", ALWAYS, WORDS, "", "description of the incident in words") \
+	X(TEXT, POLICY, proposed_policy, "proposed_policy", OPTIONAL, WORDS, "", "`serving`: the notice proposes this policy, because the job [looks like a server](design/patience.md#servers)") \
+	X(TEXT, ANY, leader, "leader", ALWAYS, NODE, "", "node that made the verdict") \
+	X(TEXT, FULL, bundle, "bundle", NULLABLE, PATH, "", "directory of the bundle on that node, or null") \
+	X(TEXT, FULL, command, "command", OPTIONAL, LINE, "", "command that shows the report on that node") \
+	X(UID, NUMBER, uid, "uid", OPTIONAL, NONE, "", "uid of the job's user") \
+	X(TEXT, FULL, user, "user", OPTIONAL, USER, "", "name of that user; absent if the leader's machine does not know it in time") \
+	X(LIST, objection, objections, "objections", OPTIONAL, NONE, "", "nodes that objected to the alert; the alert was delayed, but sent") \
+	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "reason why no alert was sent: `shadow` (`mode = shadow`) or `muted`; absent if the alert was not suppressed") \
+	X(NAME, CLOSED_AS, closed_as, "closed_as", OPTIONAL, WORDS, "", "how the incident ended: `slow` (progress resumed), `job_ended`, or `unseen` (no node had it open for ten minutes); absent while it is open") \
+	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "duration for which the incident blocked ranks; absent while it is open, or if unknown")
 
 /* All groups: G(group, FACTS, title in docs/schemas.md) */
 #define CW_INCIDENT_GROUPS(G) \
@@ -269,8 +270,8 @@
 #define CW_INCIDENT_POLICY_SERVING "serving"
 
 /*
- * Bits of NAMES beside those of the enum. The document has a name that this version does not know,
- * or it lacks the list.
+ * Bits of NAMES beyond those of the enum. NEWER: the document has a name that this version does not
+ * know. ABSENT: the document lacks the list.
  */
 #define CW_INCIDENT_NAMES_NEWER (1u << 30)
 #define CW_INCIDENT_NAMES_ABSENT (1u << 31)
