@@ -47,8 +47,8 @@ struct cw_python_task {
 
 struct cw_python_frame {
 	uint32_t line;      /* line number; 0 = not known */
-	char file[256];     /* UTF-8; the end of a longer path; "???" = unreadable */
-	char function[128]; /* UTF-8; the beginning of a longer name */
+	char file[256];     /* UTF-8; of a longer path, only the end; "???" = unreadable */
+	char function[128]; /* UTF-8; of a longer name, only the beginning */
 	/* C code called the frame, so the interpreter's loop is on the C stack once for it. */
 	bool is_entry;
 };
