@@ -137,8 +137,8 @@ enum cw_progress cw_record_progress_of(const struct cw_record *rec,
 		return CW_PROGRESS_UNKNOWN;
 	s = &rec->slots[slot];
 	/*
-	 * The progress is unknown if another comm has the slot now, or if the slot's word is ahead
-	 * of all ops of the rank.
+	 * We do not know the progress in two cases. The slot may belong to another comm now. Or the
+	 * slot's word names an op that the rank has not entered, so the word is wrong.
 	 */
 	if (s->comm_plus_1 != comm->index + 1 || s->comm_generation != comm->entry.generation ||
 	    s->reached > comm->entry.op_index)

@@ -21,7 +21,7 @@
 struct tally {
 	const struct cw_record *rec;
 	const struct cw_record_comm *comm;
-	bool has_first; /* oldest pending op */
+	bool has_first; /* true if we have found a pending op; the last one found is the oldest */
 	uint64_t first_ticket;
 	uint32_t n_pending, n_unreturned;
 	/* Lowest coll_seq that is not completed, or not reached. UINT64_MAX = none. */
