@@ -228,7 +228,7 @@ static char *position(const json_t *evidence, bool has_caller, char *buf, size_t
 			 has_caller ? python_caller(frames, i) : NULL, "function");
 		return buf;
 	}
-	frames = NULL; /* of the main thread */
+	frames = NULL; /* becomes the frames of the main thread */
 	json_array_foreach (json_object_get(native, "threads"), i, thread)
 		if (!frames && cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
 			frames = json_object_get(thread, "frames");
