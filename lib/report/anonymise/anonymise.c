@@ -101,7 +101,7 @@ static bool is_plain_word(const char *word)
 	return is_own_word(word);
 }
 
-/* Likewise for a name that a document may have for a value, such as "all_reduce". */
+/* True for a word of our own that a document may have as a value, such as "all_reduce". */
 static bool is_enumerator(const char *word)
 {
 	return !word[strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_")] && is_own_word(word);
@@ -158,8 +158,9 @@ static bool is_ipv4(const char *word)
 }
 
 /*
- * Returns the length of an IPv6 or Ethernet address at the start of text, or 0 if there is none. In
- * the second case no address begins before *ret_end: it would end there too, with fewer colons.
+ * Returns the length of an IPv6 or Ethernet address at the start of text, or 0 if there is none.
+ * Without an address, the caller continues at *ret_end. An address that begins earlier would end at
+ * the same place and have fewer colons, so there is none.
  */
 static size_t colon_address(const char *text, const char **ret_end)
 {
@@ -769,8 +770,8 @@ static const char *new_name(struct anonymiser *a, struct cw_arena *arena, const 
 static void rename_clause(struct anonymiser *a, const struct cw_clause *clause);
 
 /*
- * Renames the hosts in a new list, because the arguments may share the old one. Without memory
- * there are no names.
+ * Renames the hosts in a new list, because several arguments may share the old list. If memory runs
+ * out, the list of hosts becomes empty.
  */
 static void rename_hosts(struct anonymiser *a, struct cw_arena *arena, struct cw_arg *arg)
 {
