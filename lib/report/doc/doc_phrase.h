@@ -81,7 +81,7 @@ char *cw_doc_where(const struct cw_incident_process *who, bool with_pid, char *b
  */
 char *cw_doc_place(const struct cw_incident_process *who, char *buf, size_t len);
 
-/* Returns the facts that tell the culprit's process apart. */
+/* Returns the facts that identify the culprit's process. */
 struct cw_incident_process cw_phrase_process_of(const struct cw_incident_culprit *culprit);
 
 /*

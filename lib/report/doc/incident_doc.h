@@ -19,7 +19,7 @@
 
 struct cw_incident_info {
 	const char *id;
-	/* after the rules of docs/design/patience.md; may be below the verdict's */
+	/* Confidence by the rules of docs/design/patience.md; may be lower than the verdict's. */
 	enum cw_confidence confidence;
 	enum cw_hang hang;
 	enum cw_severity severity;

@@ -53,13 +53,13 @@ struct fact {
 	size_t at, at_n; /* offset of the field, and of the number of a list's elements */
 	int (*from_name)(const char *name);
 	const char *(*name_of)(unsigned number);
-	const struct group *group; /* of GROUP and LIST */
+	const struct group *group; /* for GROUP and LIST: the group of facts */
 };
 
 struct group {
 	const struct fact *facts;
 	uint32_t n;
-	size_t size; /* of its struct */
+	size_t size; /* size of the group's struct */
 };
 
 /* ---- tables ---- */
@@ -197,7 +197,10 @@ static json_t *write_texts(const char *const *texts, uint32_t n)
 	return cw_json_finish(list, bad);
 }
 
-/* A time in the last months of the clock's range has no text that we could read back. */
+/*
+ * Returns a time as text. Returns null for a time in the last months of the clock's range, because
+ * we could not read back its text.
+ */
 static json_t *write_time(int64_t wall_ns)
 {
 	char text[32];
@@ -227,7 +230,10 @@ static json_t *write_list(const struct group *group, const char *items, uint32_t
 	return cw_json_finish(list, bad);
 }
 
-/* Sets the sayings before the text, as cw_said_set() does. */
+/*
+ * Sets the sayings first and the text last, as cw_said_set() does. Returns 0, or -1 if out of
+ * memory.
+ */
 static int write_said(json_t *doc, const char *key, const struct cw_incident_sentence *sentence)
 {
 	char said_key[64];
@@ -380,7 +386,7 @@ json_t *cw_incident_facts_write(const struct cw_incident_facts *facts)
 struct path {
 	const struct path *up; /* NULL = the document */
 	const char *key;
-	long index; /* in a list; -1 = no list */
+	long index; /* index in a list; -1 = not in a list */
 };
 
 struct reader {
@@ -548,8 +554,8 @@ static int read_texts(struct reader *r, const struct path *path, const json_t *v
 }
 
 /*
- * Reads the sayings of a sentence. We leave them out if this version does not know one of them: the
- * text says the same.
+ * Reads the sayings of a sentence. If this version does not know one of them, we read none, because
+ * the text says the same.
  */
 static int read_sayings(struct reader *r, const json_t *value, struct cw_clause *clause)
 {
@@ -607,7 +613,10 @@ static int read_list(struct reader *r, const struct path *path, const struct gro
 
 	if (!json_is_array(value))
 		return refuse(r, path, "a list");
-	/* An element's struct is larger than the shortest text for a value, but not for an object.
+	/*
+	 * Check the elements before we allocate their structs. A hostile list of short values such
+	 * as 0 would otherwise make us allocate many times its own size. An object's text is not so
+	 * short.
 	 */
 	json_array_foreach (value, i, one)
 		if (!json_is_object(one))

@@ -14,7 +14,7 @@
 /* Makes the document. New reference; NULL = out of memory. */
 json_t *cw_incident_facts_write(const struct cw_incident_facts *facts);
 
-/* Keys of a document that no row has. A newer version wrote them. */
+/* Keys of the document that have no row here, because a newer version wrote them. */
 struct cw_incident_newer {
 	unsigned n;
 	char first[96]; /* path of the first one, such as "culprits[0].colour" */
@@ -31,8 +31,8 @@ int cw_incident_facts_read(const json_t *doc, struct cw_arena *arena, struct cw_
 			   struct cw_incident_newer *ret_newer, struct cw_err *err);
 
 /*
- * Reads the facts that tell a process apart, from a document that has their keys among others, as a
- * collwatch.evidence/1 has. It leaves facts of a wrong kind unset. Returns 0 or -ENOMEM.
+ * Reads the facts that identify a process. The document may have other keys, too, as a
+ * collwatch.evidence/1 has. A fact of a wrong kind stays unset. Returns 0 or -ENOMEM.
  */
 int cw_incident_facts_read_process(const json_t *doc, struct cw_arena *arena,
 				   struct cw_incident_process *ret);
