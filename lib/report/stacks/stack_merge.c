@@ -44,7 +44,7 @@ json_t *cw_stack_merge(const json_t *python, const json_t *native)
 {
 	const json_t *inner = json_object_get(python, "frames");
 	const json_t *frames = json_object_get(native, "frames");
-	bool is_inside = true; /* of all Python frames */
+	bool is_inside = true; /* no Python frame has been merged yet */
 	json_t *merged, *frame;
 	size_t next = 0, i;
 	int bad = 0;
