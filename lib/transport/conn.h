@@ -56,7 +56,7 @@ struct cw_tcp {
 	struct cw_link *links;
 	unsigned n_links;
 	int64_t beat_ns;
-	struct cw_children *children; /* of look-ups */
+	struct cw_children *children; /* children that look up host names */
 	struct cw_resolve *resolve;
 	int64_t resolve_ns;             /* time of the next round of host name lookups */
 	uint32_t resolve_next;          /* index of the first link of that round */
