@@ -29,7 +29,7 @@ enum {
 	CU_MEMHOSTREGISTER_PORTABLE = 1,
 	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
 
-	CU_STREAM_WRITE_VALUE_DEFAULT = 0, /* with a memory barrier before the write */
+	CU_STREAM_WRITE_VALUE_DEFAULT = 0, /* the device runs a memory barrier before the write */
 };
 
 /* X(member, name in libcuda.so.1, required, parameters) */
