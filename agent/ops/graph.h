@@ -87,10 +87,12 @@ void cw_graph_group_done(struct cw_group_comm *gc, bool ok);
 /* Note a successful call of the program that makes, changes or copies a graph. */
 void cw_graph_instantiated(void *exec, void *graph, bool can_launch_on_device);
 void cw_graph_updated(void *exec, void *graph);
-void cw_graph_copied(void *to, void *from); /* `to` is a clone, or has `from` as a child */
+/* `to` is a clone of `from`, or has `from` as a child */
+void cw_graph_copied(void *to, void *from);
 void cw_graph_destroyed(void *graph);
 void cw_graph_exec_destroyed(void *exec);
-void cw_graph_exec_unknown(void *exec); /* a change that we cannot follow */
+/* The program changed exec in a way that we cannot follow. */
+void cw_graph_exec_unknown(void *exec);
 /*
  * Notes that the program uses a conditional graph node. The body of such a node runs without an
  * instantiation that we see.

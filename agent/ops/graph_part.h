@@ -18,10 +18,11 @@
 struct cw_graph_part {
 	uintptr_t graph; /* the graph's handle; 0 = destroyed */
 	uint64_t capture_id;
-	uint32_t generation; /* of this part; of its last use while the part is unused */
+	/* Generation of this part; while the part is unused, that of its last use. */
+	uint32_t generation;
 	uint32_t execs;
 	uint32_t last_plus_1; /* index + 1 of the newest run */
-	uint16_t slot;        /* its pair of progress words, CW_REC_NO_SLOT = none */
+	uint16_t slot;        /* slot of the part's progress words; CW_REC_NO_SLOT = none */
 	bool is_used;
 	/* Progress slot of the last launch, CW_REC_NO_SLOT = none. */
 	uint16_t launch_slot;
