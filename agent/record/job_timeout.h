@@ -43,7 +43,7 @@ struct cw_job_arguments {
 	struct {
 		bool is_given;
 		uint64_t value; /* the last value given; 0 = not a number */
-		char name[48];  /* as the user spelled it */
+		char name[48];  /* name of the option, as the user spelled it */
 	} options[CW_JOB_OPTIONS];
 };
 
