@@ -71,7 +71,7 @@ static void remove_dir(const struct run_standalone *s)
 	(void)nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* ---- its configuration ---- */
+/* ---- the daemon's configuration ---- */
 
 int run_setting_check(const char *setting, struct cw_err *err)
 {
@@ -225,7 +225,7 @@ static int check_config(const struct run_standalone *s, const char *program, str
 
 	snprintf(path, sizeof(path), "%s/conf", s->dir);
 	if (ask_daemon(program, argv, text, sizeof(text)) != DAEMON_REFUSES)
-		return 0; /* if it cannot run, its start reports the error */
+		return 0; /* if the daemon cannot run, its start reports the error */
 	r = suggest_key(s, program, err);
 	return r < 0 ? r : cw_err_set(err, EINVAL, "--set: %.400s", words_of(text, path));
 }
