@@ -82,7 +82,7 @@ const struct argp cw_argp_record = {
 	.doc = "Show the contents of a rank's flight record.",
 };
 
-/* ---- finding it ---- */
+/* ---- finding the record ---- */
 
 static void close_record(struct cw_record **rec)
 {
