@@ -72,7 +72,7 @@ struct cw_agent_conn {
 	int fd;
 	struct cw_peer_cred cred;
 	enum conn_state state;
-	/* is_busy: a callback of ours is on the stack, so we must not free it yet */
+	/* is_busy: a callback of ours is on the stack, so we must not free the connection yet. */
 	bool is_busy, is_closed;
 	unsigned awaited; /* number of requested answers that have not come */
 	/* True until the deadline: one of the awaited answers may be a long frame. */
@@ -84,10 +84,10 @@ struct cw_agent_conn {
 	void *owner, *registration;
 	struct cw_agent_conn *prev, *next;
 	struct cw_agent_user *user;
-	bool is_stranger; /* we have not admitted it yet */
+	bool is_stranger; /* we have not admitted the agent yet */
 	/* Neighbours in the user's stranger_list. */
 	struct cw_agent_conn *prev_stranger, *next_stranger;
-	/* True if accepted in this iteration; it then has no events yet. */
+	/* True if we accepted the connection in this iteration; it then has no events yet. */
 	bool is_fresh;
 	struct cw_agent_conn *prev_fresh, *next_fresh;
 	bool is_silent;    /* the hello has not arrived yet */

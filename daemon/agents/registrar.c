@@ -66,10 +66,10 @@ struct registration {
 	struct cw_agent_conn *conn;
 	size_t frame_len;
 	unsigned attempts;
-	struct cw_process *process; /* NULL = the probe has not brought the record yet */
-	struct probe *probe;        /* the probe that checks it; NULL = queued */
+	struct cw_process *process; /* NULL = the probe has not delivered the record yet */
+	struct probe *probe;        /* the probe that checks this agent; NULL = queued */
 	unsigned agent;             /* index of the agent in the probe */
-	UT_hash_handle hh;          /* key: pid; in the table while it is queued */
+	UT_hash_handle hh;          /* key: pid; in the table while the agent is queued */
 	pid_t pid;
 	struct registration *prev, *next; /* neighbours in the list of all registrations */
 };
