@@ -37,7 +37,7 @@ struct user {
 	json_t *items[CW_FOLD_MAX_PER_USER];
 	/* The id and the job of each item. */
 	const char *ids[CW_FOLD_MAX_PER_USER], *jobs[CW_FOLD_MAX_PER_USER];
-	json_t *first; /* whole document of the first item, in case that it stays the only one */
+	json_t *first; /* whole document of the first item; we need it if no other item comes */
 	json_t *doc;   /* the folded document; NULL = none is under way */
 	UT_hash_handle hh;
 };
@@ -182,7 +182,7 @@ static bool has_room(const struct cw_alert_fold *f, const struct user *u)
 	return u->n < CW_FOLD_MAX_PER_USER && cw_quota_ask(&count) == CW_QUOTA_ADMIT;
 }
 
-/* Returns the entry that the folded document has for one incident. */
+/* Returns one incident's entry in the folded document. */
 static json_t *brief(const char *id, const json_t *doc)
 {
 	return cw_json_object((struct cw_json_member[]){

@@ -39,9 +39,10 @@ struct cw_alert_fold *cw_alert_fold_free(struct cw_alert_fold *f);
 void cw_alert_fold_limit(struct cw_alert_fold *f, uint32_t burst, int64_t every_ns);
 
 enum cw_fold_answer {
-	CW_FOLD_SEND = 0,      /* send the alert now; we took one of the user's tokens */
-	CW_FOLD_COLLECTED = 1, /* do not send it: it is part of a folded alert, or waits for one */
-	CW_FOLD_FULL = 2,      /* too many are collected: ask again later */
+	CW_FOLD_SEND = 0, /* send the alert now; we took one of the user's tokens */
+	/* Do not send the alert: it is part of a folded alert, or waits for one. */
+	CW_FOLD_COLLECTED = 1,
+	CW_FOLD_FULL = 2, /* too many are collected: ask again later */
 };
 
 /*
