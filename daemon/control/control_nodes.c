@@ -55,7 +55,7 @@ struct question {
 	void *user;
 	struct plan plan;
 	struct cw_merge merge;
-	struct cw_peer_query *ask; /* NULL = we may not start it yet */
+	struct cw_peer_query *ask; /* the query to the other nodes; NULL = not started yet */
 	int64_t asked_ns;
 };
 

@@ -302,7 +302,10 @@ static void begin(struct request *q, struct search *f)
 		.clock = q->owner->config.clock,
 		.effects = q->owner->config.effects,
 		.job = f->id,
-		/* Native stacks hold the rank, so we take them on request or if we must. */
+		/*
+		 * Taking native stacks stops the rank for a moment. So we take them only if the
+		 * user requests them, or if there are no Python stacks.
+		 */
 		.what = CW_EVIDENCE_PROC | CW_EVIDENCE_PYTHON_READ |
 			(f->native || f->has_rank ? CW_EVIDENCE_NATIVE : CW_EVIDENCE_NATIVE_ELSE) |
 			(f->all_threads ? CW_EVIDENCE_ALL_PYTHON : 0) |
