@@ -80,7 +80,8 @@ struct cw_capture_job {
 	/* Index of the running part in steps[]; 0 also while the capture waits in the queue. */
 	unsigned step;
 	bool is_running, is_gone, is_stopped, is_reading_proc;
-	bool is_displaced; /* true if another user's capture got its place in the queue */
+	/* True if another user's capture took the place of this one in the queue. */
+	bool is_displaced;
 	int32_t rank;
 	int64_t read_ns; /* when we read the Python stacks; 0 = not yet */
 	uid_t uid;       /* user that owns the process */
@@ -99,7 +100,7 @@ struct swept {
 	int32_t rank;
 	int64_t read_ns;
 	json_t *proc, *python;
-	bool is_done; /* fn has its evidence */
+	bool is_done; /* we have delivered the evidence to fn */
 };
 
 struct cw_capture {

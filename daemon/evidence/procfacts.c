@@ -49,7 +49,7 @@ struct subject {
 	const struct cw_procfs_view *view; /* NULL = only public facts */
 	unsigned max_threads;
 	bool is_partial; /* true if we could not read some file */
-	/* True if its arguments and its environment are not on a remote server. */
+	/* True if the process's arguments and environment are not on a remote server. */
 	bool is_start_local;
 };
 

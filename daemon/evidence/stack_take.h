@@ -35,13 +35,13 @@ enum cw_stack_result {
 	CW_STACK_PENDING = 0, /* not done yet, or the taker died while it held this thread */
 	CW_STACK_TAKEN,
 	CW_STACK_PEEKED,          /* copied without a hold, so we know only stack pointer and pc */
-	CW_STACK_UNINTERRUPTIBLE, /* in uninterruptible sleep (state D), so we do not touch it */
+	CW_STACK_UNINTERRUPTIBLE, /* the thread is in state D, so we do not touch it */
 	CW_STACK_OURS,            /* a thread of our agent */
 	CW_STACK_GONE,
-	CW_STACK_TRACED,      /* another process traces it */
-	CW_STACK_NOT_ALLOWED, /* we have no right to trace it */
+	CW_STACK_TRACED,      /* another process traces the thread */
+	CW_STACK_NOT_ALLOWED, /* we have no right to trace the thread */
 	CW_STACK_NOT_STOPPED, /* the thread did not stop in time */
-	CW_STACK_OTHER_USER,  /* the registered user may not see it */
+	CW_STACK_OTHER_USER,  /* the registered user may not see the thread */
 	CW_STACK_FAILED,
 	CW_STACK_SPENT, /* the time for holding this process was used up */
 };
