@@ -17,7 +17,9 @@
 
 enum map_call { MAP_UPDATE = CW_CLOSED_LINK + 1, MAP_DELETE, MAP_LOOKUP };
 
-/* The descriptor of the directory or of the map comes with it. */
+/*
+ * A request to the child. The message also carries the descriptor of the directory or of the map.
+ */
 struct request {
 	uint32_t id;
 	uint32_t what; /* enum cw_closed_file or enum map_call */
@@ -34,9 +36,7 @@ struct answer {
 
 #define HEAD_BYTES(type) offsetof(type, value)
 
-/*
- * The child of this process. There is one, because the rights belong to the process.
- */
+/* The child. This process has at most one, because the rights belong to the whole process. */
 static struct {
 	bool is_used;
 	int fd;
