@@ -30,7 +30,7 @@ struct unregistered_rank {
 	struct cw_unregistered_scan_found found;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	int pidfd, proc_fd;
-	int32_t own_pid; /* pid in its own pid namespace; 0 = unknown, or the same pid */
+	int32_t own_pid; /* pid in the rank's own pid namespace; 0 = unknown, or the same pid */
 	uint32_t liveness;
 	struct cw_host_activity host_activity;
 	bool is_current; /* true if the last scan has found it, too */

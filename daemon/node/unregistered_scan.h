@@ -62,7 +62,7 @@ struct cw_unregistered_scan_candidate {
  * The main function of the child, a cw_child_main_fn. query: a struct cw_unregistered_scan_query.
  */
 int cw_unregistered_scan_main(int out_fd, const void *query);
-/* The same as a job of the fork server. */
+/* Scans as a job of the fork server. fd is the job's end of the pair. Returns the exit status. */
 int cw_unregistered_scan_child(int fd);
 
 /* ---- parts that read no file, for tests ---- */
