@@ -324,7 +324,10 @@ static void read_descendant(struct cw_host_activity *h, pid_t pid, struct family
 	if (fd < 0 || cw_procstat_read(fd, &st) < 0)
 		return;
 	if (cw_procstat_io_bytes(fd, &io_bytes) < 0) {
-		/* We may not read its bytes, and use only its CPU time and state. */
+		/*
+		 * We may not read the descendant's I/O counters, so only its CPU time and state
+		 * count.
+		 */
 		e = table_find(&h->family, pid, st.start_ticks);
 		io_bytes = e ? e->io_bytes : 0;
 	}

@@ -56,7 +56,7 @@
 struct cw_host_activity_cpu { /* one thread or one descendant, at the last scan */
 	pid_t id;
 	pid_t own_tid; /* tid of the thread in its own pid namespace; 0 = unknown */
-	bool seen;     /* true if the scan in progress has found it */
+	bool seen;     /* true if the scan in progress has found this thread or descendant */
 	uint64_t start_ticks;
 	uint64_t cpu_ticks;
 	uint64_t io_bytes;

@@ -41,7 +41,7 @@ struct cw_host_lock {
 	uint64_t address;
 	/* True for a mutex with priority inheritance, whose word has the owner for the kernel. */
 	bool is_inherited;
-	bool is_interpreter; /* true for the interpreter's lock, which has no word with its owner */
+	bool is_interpreter; /* true for the interpreter's lock, in which no word names the owner */
 	bool is_unsettled;   /* true if the thread was running, so that its next wait is unknown */
 };
 

@@ -31,7 +31,7 @@
 #define CW_LOCK_WAIT_STILL_NS INT64_C(30000000000)
 
 struct cw_lock_wait {
-	struct cw_host_lock on; /* address 0 = it waits for no lock */
+	struct cw_host_lock on; /* address 0 = the thread waits for no lock */
 	int64_t since_ns;       /* start of the wait; all times here are on the awake clock */
 	int64_t asked_ns;       /* time at which a child last read the owner; 0 = never */
 	/*

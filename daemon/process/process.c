@@ -128,7 +128,7 @@ static void identify_ended(struct cw_process *p, struct cw_peer_cred *cred)
 	p->key.pid = (uint64_t)cred->pid;
 	p->uid = cred->uid;
 	p->gid = cred->gid;
-	p->liveness = CW_LIVE_ALIVE; /* until the pidfd's event corrects it */
+	p->liveness = CW_LIVE_ALIVE; /* the pidfd's event corrects this later */
 	p->pidfd = steal_fd(&cred->pidfd);
 }
 
@@ -164,7 +164,7 @@ static void identify_by_name(struct cw_process *p, struct cw_fdstore_entry *entr
 	p->key.start_ticks = entry->start_ticks;
 	p->uid = entry->uid;
 	p->gid = entry->gid;
-	p->liveness = CW_LIVE_ALIVE; /* until its pidfd or entry->end corrects it */
+	p->liveness = CW_LIVE_ALIVE; /* the pidfd or entry->end corrects this later */
 	if (p->pidfd < 0)
 		p->pidfd = steal_fd(&entry->pidfd);
 }
@@ -487,7 +487,7 @@ void cw_process_end(struct cw_process *p, const struct cw_ending *end, int64_t n
 	p->liveness = end->liveness;
 	p->ended_ns = p->ending_ns ? p->ending_ns : now_ns;
 	if (!p->has_kernel_end) {
-		p->cause = (struct cw_cause){ 0 }; /* until now it was the cause of a stop */
+		p->cause = (struct cw_cause){ 0 }; /* the cause so far was that of a stop */
 		p->is_oom_killed = end->liveness == CW_LIVE_KILLED && end->term_signal == SIGKILL &&
 				   cw_oom_has_killed(&p->oom, now_ns);
 	}

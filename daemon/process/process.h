@@ -50,7 +50,7 @@ struct cw_process {
 	struct cw_process_key key;
 	uid_t uid;
 	gid_t gid;
-	/* Descriptors of the living process; -1 = it has ended, and we know how. */
+	/* Descriptors of the living process; -1 = the process has ended, and we know how. */
 	int pidfd, proc_fd;
 	bool stat_permitted;
 	/* Pidfd of the parent at registration; -1 = none, or the parent has ended. */
@@ -66,11 +66,11 @@ struct cw_process {
 	struct cw_op_stats ops;
 	struct cw_nonfinite_input nonfinite_input;
 	/*
-	 * True if we must still sample its record: it ended or registered while its user's budget
-	 * was spent.
+	 * True if we must still sample the process's record: the process ended or registered while
+	 * its user's budget was spent.
 	 */
 	bool owes_sample;
-	/* True if its job has an urgent event, so that we sample it first. */
+	/* True if the process's job has an urgent event, so that we sample the process first. */
 	bool is_wanted;
 	/*
 	 * Time of the next sample, by the machine's clock. If sampling is costly, this is later
@@ -78,8 +78,9 @@ struct cw_process {
 	 */
 	int64_t next_sample_ns;
 
-	struct cw_node *node;       /* node for the event callbacks; borrowed */
-	struct cw_agent_conn *conn; /* connection of its agent; NULL = not connected; borrowed */
+	struct cw_node *node; /* node for the event callbacks; borrowed */
+	/* Connection of the process's agent; NULL = not connected; borrowed. */
+	struct cw_agent_conn *conn;
 	/*
 	 * Event for the pidfd, which becomes readable at the end; later a timer for repeated tries.
 	 */
@@ -87,7 +88,7 @@ struct cw_process {
 	unsigned end_attempts;
 
 	char label[CW_JOB_LABEL_BYTES];
-	/* Key of its job, from uid and label; unset = the label is not known yet. */
+	/* Key of the process's job, from uid and label; unset = the label is not known yet. */
 	struct cw_job_key job_key;
 
 	uint32_t liveness; /* enum cw_liveness */
@@ -105,19 +106,20 @@ struct cw_process {
 	struct cw_ending end;
 	bool is_oom_killed;
 	struct cw_oom oom;
-	struct cw_kernel_events *kernel; /* NULL = BPF does not watch it; borrowed */
-	bool has_kernel_end;             /* true if the kernel's notes tell its end and the cause */
-	struct cw_cause cause;           /* cause of its death, or of its stop */
-	uint32_t end_by;                 /* enum cw_end_by; valid only with has_kernel_end */
+	struct cw_kernel_events *kernel; /* NULL = BPF does not watch the process; borrowed */
+	/* True if the kernel's notes tell the end of the process and its cause. */
+	bool has_kernel_end;
+	struct cw_cause cause; /* cause of the process's death or stop */
+	uint32_t end_by;       /* enum cw_end_by; valid only with has_kernel_end */
 	int32_t end_sender;
 	struct cw_host_activity host_activity;
 
-	/* Its name in the service manager's store; "" = it is not stored. */
+	/* Name of the process in the service manager's store; "" = not stored. */
 	char fdstore_name[CW_FDSTORE_NAME_BYTES];
 	ino_t fdstore_ino;
 
-	uint64_t digest_round; /* last round of digests that included it */
-	bool is_urgent_seen;   /* true if we have marked all processes of its job as is_wanted */
+	uint64_t digest_round; /* last round of digests that included the process */
+	bool is_urgent_seen;   /* true if we have marked all processes of the job as is_wanted */
 	/* True if the process had an event that must be in a digest at once. */
 	bool is_urgent;
 	UT_hash_handle hh;
