@@ -21,7 +21,7 @@ struct cw_store_entry {
 	int64_t uid;     /* user that owns the job; -1 = unknown */
 	int64_t wall_ns; /* time of the last put, by the store's clock */
 	uint64_t bytes;
-	/* Monotonic time at which cw_store_next_unsent() last returned it; 0 = never. */
+	/* Monotonic time at which cw_store_next_unsent() last returned this bundle; 0 = never. */
 	int64_t resent_ns;
 	bool is_held;                      /* true if the bundle is only in memory */
 	char closed_as[16];                /* field of the incident; "" = the incident is open */
