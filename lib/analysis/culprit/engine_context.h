@@ -39,10 +39,11 @@ struct finding {
 	uint32_t node;    /* node of the graph: a rank or a gate; CW_SNAP_NONE = none (mismatch) */
 	uint32_t rank;    /* the culprit; CW_SNAP_NONE = none, or several */
 	uint32_t partner; /* the second culprit if two calls do not fit; CW_SNAP_NONE = none */
-	uint32_t gate;    /* the gate at which ranks wait for it; CW_SNAP_NONE = no rank waits */
+	/* The gate at which ranks wait for the culprit; CW_SNAP_NONE = no rank waits. */
+	uint32_t gate;
 	uint32_t comm;    /* CW_SNAP_NONE = no particular comm */
 	uint64_t seq;     /* coll_seq; 0 = the call has none */
-	int64_t since_ns; /* time of the oldest wait for it; 0 = unknown */
+	int64_t since_ns; /* time of the oldest wait for the culprit; 0 = unknown */
 	/*
 	 * For device_stalled: the op that the device does not reach. NULL if the gate has that op.
 	 */
