@@ -12,10 +12,13 @@
 
 #include "record/record_reader.h"
 
-/* One connection, and what its readings during its present op have in common. */
+/*
+ * The last reading of one connection, and what we computed from all readings during its present op.
+ */
 struct cw_connection_sample {
 	struct cw_record_connection now;
-	int64_t first_ns, same_since_ns; /* times of readings: of the op, and of these counts */
+	/* When we first read this op, and when we first read the present counts. */
+	int64_t first_ns, same_since_ns;
 	uint32_t first_done;
 	uint64_t first_bytes;
 	/* Integral of the number of steps between ready and done, over the time of the readings. */
@@ -24,7 +27,7 @@ struct cw_connection_sample {
 
 struct cw_connection_samples {
 	struct cw_connection_sample *v;
-	size_t n, n_foreign; /* n_foreign: those that belong to an op of another process */
+	size_t n, n_foreign; /* n_foreign: number of connections with an op of another process */
 	/* Parts of ops that `v` lacks: no free slot, unreadable, or impossible. */
 	uint64_t lost;
 	int64_t taken_ns; /* time of the last reading */
@@ -39,7 +42,7 @@ struct cw_connection_samples {
  */
 int cw_connection_samples_take(struct cw_connection_samples *s, const struct cw_record *record,
 			       int64_t now_ns);
-/* Forgets all readings. The memory stays for the next ones. */
+/* Forgets all readings. The memory stays for later readings. */
 void cw_connection_samples_clear(struct cw_connection_samples *s);
 void cw_connection_samples_fini(struct cw_connection_samples *s);
 

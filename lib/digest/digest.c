@@ -47,13 +47,16 @@
  */
 #define CONNECTION_OPS 256u
 
-/* A connection that another process of the node than its op's recorded (PXN). */
+/*
+ * A connection whose steps another process recorded than the one that issued the op (NCCL's PXN).
+ * Both processes are on this node.
+ */
 struct foreign {
 	const struct cw_digest_rank *reader;
 	const struct cw_connection_sample *sample;
 };
 
-/* Limit of such connections per digest, so that lists of foreign pids cost no time. */
+/* Limit of foreign connections per digest, so that lists of foreign pids cost no time. */
 #define MAX_FOREIGN 4096u
 
 struct maker {

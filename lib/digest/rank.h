@@ -32,7 +32,7 @@ struct cw_digest_rank {
 	int64_t now_ns;
 
 	int32_t pid;
-	/* Number in its own pid namespace; 0 = the same as pid, or not known. */
+	/* Pid of the process in its own pid namespace; 0 = the same as pid, or not known. */
 	int32_t own_pid;
 	const struct cw_pod *pod; /* pod by its control group; NULL = the caller has not checked */
 	uint64_t start_ticks;
@@ -46,11 +46,12 @@ struct cw_digest_rank {
 	uint32_t host_wait; /* enum cw_host_wait */
 	/* Time of the last sign that the process works; 0 = not known. */
 	int64_t host_activity_ns;
-	const char *host_activity_by; /* the kind of that sign, such as "cpu"; NULL = "" */
+	const char *host_activity_by; /* kind of the last host activity, such as "cpu"; NULL = "" */
 	const char *command;
-	const struct cw_cause *cause; /* cause of its death or stop; NULL = unknown */
+	const struct cw_cause *cause; /* cause of the process's death or stop; NULL = unknown */
 	uint32_t end_by;              /* enum cw_end_by */
-	int32_t end_sender;           /* pid of the process that ended it; 0 = not known */
+	/* Pid of the sender of the signal that ended the process; 0 = not known. */
+	int32_t end_sender;
 };
 
 static inline bool cw_digest_rank_is_dead(const struct cw_digest_rank *p)

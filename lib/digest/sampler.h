@@ -30,9 +30,12 @@ struct cw_track_counters {
 
 /* One communicator of one process. */
 struct cw_track {
-	/* Identify its entry in the record: a reused entry is another communicator. */
+	/*
+	 * The communicator's entry in the record. An entry with a new generation is another
+	 * communicator.
+	 */
 	uint32_t index, generation;
-	bool seen; /* true: the current sample contains it */
+	bool seen; /* true: the current sample contains this communicator */
 	bool has_state;
 	/*
 	 * True if (coll_returned, hash) was the same in two samples. The agent stores the two
