@@ -48,7 +48,7 @@ struct reader {
 	struct cw_fr_dump *dump;
 	const struct cw_value *root;
 	struct cw_fr_group **by_name; /* groups of pg_config, sorted by name */
-	uint32_t n_config;            /* number of groups from pg_config, which come first */
+	uint32_t n_config;            /* number of groups from pg_config; these groups come first */
 	/* Groups outside of pg_config, sorted by name. */
 	struct cw_fr_group *unlisted[MAX_UNLISTED];
 	uint32_t n_unlisted;

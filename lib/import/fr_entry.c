@@ -479,7 +479,8 @@ static bool has_completed(const struct cw_fr_dump *dump, const struct cw_fr_op *
 		return true;
 	if (!g->has_status)
 		return false;
-	if (!(op->flags & CW_FR_P2P)) /* the rest of a launch, on a group without p2p calls */
+	/* The entry may be the rest of a launch, if the group has no p2p calls. */
+	if (!(op->flags & CW_FR_P2P))
 		return dump->is_cut && op->order == 0 && !g->has_p2p &&
 		       g->last_completed >= (int64_t)op->coll_seq;
 	return g->last_completed > (int64_t)g->highest_coll &&
