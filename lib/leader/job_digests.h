@@ -22,8 +22,8 @@
 #include "proto/messages.h"
 
 /*
- * The maximum number of nodes of one job id, and of ranks of all its nodes that we evaluate
- * (docs/design/budgets.md: 65,536).
+ * The maximum number of nodes of one job id. The second limit is the maximum number of ranks on
+ * these nodes that we evaluate (docs/design/budgets.md: 65,536).
  */
 #define CW_JOB_DIGESTS_MAX_NODES 8192u
 #define CW_JOB_DIGESTS_MAX_RANKS 65536u

@@ -50,7 +50,7 @@ struct cw_postmortem_death {
 	bool is_oom_killed;
 	bool is_shutdown;    /* CW_RANKF_SHUTDOWN */
 	bool is_inside_call; /* the rank had a call that was not complete */
-	bool has_lost_peer;  /* NCCL had reported a remote or system error to it */
+	bool has_lost_peer;  /* NCCL had reported a remote or system error to the rank */
 	int64_t ended_ns;
 	/* Uncertainty of its times relative to the times of other nodes. */
 	int64_t unsure_ns;

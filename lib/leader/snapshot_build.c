@@ -31,7 +31,8 @@ struct builder {
 	uint32_t over_limit; /* number of communicators over a limit */
 	uint32_t doubles;    /* number of members that claim a place that another member has */
 	uint32_t n_connections;
-	struct cw_snap_connection *connections; /* of one member; NULL = not allocated yet */
+	/* Connections of one member; NULL = not allocated yet. */
+	struct cw_snap_connection *connections;
 };
 
 static void free_snapshot(struct cw_snapshot **snap)
