@@ -41,15 +41,15 @@ struct member {
 	uint32_t node; /* index into nodes */
 	int32_t pid, rank;
 	uint64_t start_ticks;
-	/* Equal for ranks in the same state. */
+	/* The rank's state as a number; ranks with equal numbers are in the same state. */
 	uint64_t state;
-	uint32_t index; /* in the snapshot */
+	uint32_t index; /* index of the rank in the snapshot */
 	uint32_t peers; /* the rank's group of peers (analysis/stacks/peers.h) */
 	uint32_t host;  /* enum cw_stack_host */
 	struct cw_stack_signature *signatures;
 	uint32_t n_signatures;
-	int64_t taken_ns; /* when the rank's stacks were taken; 0 = it has none */
-	/* The rank represents its state. */
+	int64_t taken_ns; /* when the rank's stacks were taken; 0 = we have no stacks */
+	/* True if this rank represents all ranks in its state. */
 	bool is_close;
 	/* The owner of `taken` requests the rank's stacks. */
 	bool is_foreign;
