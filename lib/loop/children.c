@@ -72,8 +72,9 @@ struct cw_child {
 	pid_t pid; /* 0 = a child of the fork server */
 	int pidfd, out_fd;
 	struct cw_fork_request *request; /* NULL = the fork server has answered */
-	int pair_fd;                     /* to the supervisor, which ends when we close it */
-	int order_fds[MAX_ORDER_FDS];    /* until the order is sent */
+	/* Our end of the pair; when we close it, the supervisor ends. */
+	int pair_fd;
+	int order_fds[MAX_ORDER_FDS]; /* until the order is sent */
 	struct event *on_output, *on_exit, *timer;
 	struct cw_child_config config;
 	enum cw_child_end end;
