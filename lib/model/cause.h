@@ -24,14 +24,14 @@ enum cw_cause_kind {
 	CW_CAUSE_EXITED = 1,
 	/* The process exited after the signal cause_signal requested that. */
 	CW_CAUSE_ASKED = 2,
-	CW_CAUSE_KILLED = 3,     /* the signal cause_signal killed it */
-	CW_CAUSE_OOM_KILLED = 4, /* the kernel killed it because memory ran out */
-	CW_CAUSE_STOPPED = 5,    /* the signal cause_signal stopped it */
-	/* A debugger holds it; CW_END_BY_PROCESS if cause_pid names the debugger. */
+	CW_CAUSE_KILLED = 3,     /* the signal cause_signal killed the process */
+	CW_CAUSE_OOM_KILLED = 4, /* the kernel killed the process, because memory ran out */
+	CW_CAUSE_STOPPED = 5,    /* the signal cause_signal stopped the process */
+	/* A debugger holds the process; CW_END_BY_PROCESS if cause_pid names the debugger. */
 	CW_CAUSE_TRACED = 6,
-	CW_CAUSE_FROZEN = 7,            /* its control group is frozen */
-	CW_CAUSE_STOPPED_NONFINITE = 8, /* its own agent stopped it at a NaN or infinity */
-	/* Its own agent stopped it at numbers about to leave their type. */
+	CW_CAUSE_FROZEN = 7,            /* the control group of the process is frozen */
+	CW_CAUSE_STOPPED_NONFINITE = 8, /* the rank's own agent stopped it at a NaN or infinity */
+	/* The rank's own agent stopped it at numbers about to leave their type. */
 	CW_CAUSE_STOPPED_HEADROOM = 9,
 	CW_CAUSE__MAX,
 };

@@ -29,11 +29,11 @@ enum cw_end_by {
 	CW_END_BY_UNKNOWN = 0, /* the kernel reported nothing */
 	CW_END_BY_NOBODY = 1,  /* the process exited, and no signal requested that */
 	CW_END_BY_ITSELF = 2,  /* the process sent the signal to itself */
-	CW_END_BY_PROCESS = 3, /* another process sent the signal, and has a pid here */
+	CW_END_BY_PROCESS = 3, /* a process that the daemon sees sent the signal */
 	CW_END_BY_OUTSIDE = 4, /* the signal came from outside the daemon's pid namespace */
 	CW_END_BY_KERNEL = 5,  /* a fault, or the OOM killer */
-	CW_END_BY_PARENT = 6,  /* its parent or session leader ended */
-	CW_END_BY_INIT = 7,    /* pid 1 of its container ended */
+	CW_END_BY_PARENT = 6,  /* the parent or session leader of the process ended */
+	CW_END_BY_INIT = 7,    /* pid 1 of the process's container ended */
 	CW_END_BY__MAX,
 };
 
@@ -52,11 +52,11 @@ enum { /* flags of a rank */
 	       1 << 1, /* ended or ending in an orderly stop (SIGTERM/SIGINT, launcher gone) */
        CW_RANKF_OOM_KILLED = 1 << 2,
        CW_RANKF_PYTHON = 1 << 3,          /* the agent can take Python stacks */
-       CW_RANKF_D_STATE = 1 << 4,         /* its main thread is in uninterruptible sleep */
+       CW_RANKF_D_STATE = 1 << 4,         /* the main thread is in uninterruptible sleep */
        CW_RANKF_BUSY_CHILD = 1 << 5,      /* a descendant is active */
        CW_RANKF_BEATING = 1 << 6,         /* the agent's thread updates its heartbeat */
-       CW_RANKF_FROZEN = 1 << 7,          /* its cgroup is frozen */
-       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* no user set job_timeout_ns; it is PyTorch's default */
+       CW_RANKF_FROZEN = 1 << 7,          /* the cgroup of the rank is frozen */
+       CW_RANKF_TIMEOUT_ASSUMED = 1 << 8, /* no user set job_timeout_ns: it is PyTorch's default */
 };
 
 /*
@@ -104,8 +104,9 @@ enum { /* which counters of a member are known */
 };
 
 enum {                              /* flags of a connection */
-       CW_CONNECTION_SEND = 1 << 0, /* it sends; without this flag it receives */
-       CW_CONNECTION_P2P = 1 << 1,  /* it carries sends and receives instead of collectives */
+       CW_CONNECTION_SEND = 1 << 0, /* the connection sends; without this flag it receives */
+       /* The connection carries sends and receives instead of collectives. */
+       CW_CONNECTION_P2P = 1 << 1,
        /* On a sender `ready` is known; without this flag it is 0. */
        CW_CONNECTION_DETAILED = 1 << 2,
        /* A thread of another process on the node moves the data (NCCL's PXN). */

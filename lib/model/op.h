@@ -112,7 +112,8 @@ enum {
 	CW_OPF_RETURNED = 1 << 0, /* the call has returned to the host */
 	CW_OPF_GROUPED = 1 << 1,  /* called between ncclGroupStart and ncclGroupEnd */
 	CW_OPF_QUEUED = 1 << 2,   /* in a group whose outermost ncclGroupEnd was not called yet */
-	CW_OPF_DROPPED = 1 << 3,  /* its group was simulated or failed, so it was never launched */
+	/* The op's group was simulated or failed, so the op was never launched. */
+	CW_OPF_DROPPED = 1 << 3,
 	/*
 	 * Captured into a CUDA graph. The call itself launched nothing; later launches of the graph
 	 * do.

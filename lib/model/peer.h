@@ -14,14 +14,14 @@ enum cw_peer_state {
 	CW_PEER_NEVER = 0, /* not connected since this daemon started */
 	CW_PEER_CONNECTED = 1,
 	CW_PEER_LOST = 2,    /* was connected; the connection ended without a goodbye message */
-	CW_PEER_GOODBYE = 3, /* its daemon said goodbye, for example to restart: wait for it */
+	CW_PEER_GOODBYE = 3, /* the peer said goodbye, for example to restart: we wait for it */
 	CW_PEER__MAX,
 };
 
 /* Why this daemon refuses the peer, or the peer refuses this daemon. */
 enum cw_peer_refusal {
 	CW_PEER_NOT_REFUSED = 0,
-	CW_PEER_KEY_DIFFERS = 1, /* its cluster key differs from ours */
+	CW_PEER_KEY_DIFFERS = 1, /* the peer's cluster key differs from ours */
 	CW_PEER_NO_KEY = 2, /* the peer speaks without TLS, so it has neither key nor certificate */
 	CW_PEER_CERTIFICATE = 3, /* one side does not accept the certificate of the other */
 	CW_PEER_TLS = 4,         /* the handshake failed in another way */

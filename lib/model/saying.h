@@ -59,9 +59,10 @@ struct cw_arg {
 			bool is_rest; /* all ranks that the sentence does not name otherwise */
 		} ranks;
 		struct {
-			int32_t label;   /* -1 = the rank has no number */
-			int32_t pid;     /* as its host sees it; 0 = unknown */
-			int32_t own_pid; /* as its pod sees it; 0 = unknown, or the same as pid */
+			int32_t label; /* -1 = the rank has no number */
+			int32_t pid;   /* pid as the process's host sees it; 0 = unknown */
+			/* Pid as the process's pod sees it; 0 = unknown, or the same as pid. */
+			int32_t own_pid;
 			const char *host, *pod, *pod_namespace;
 		} process;
 		struct {

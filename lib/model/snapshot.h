@@ -41,7 +41,7 @@ enum cw_node_state {
 	CW_NODE_REPORTING = 0,
 	/* The node sent no digest for longer than node_silent_ns; perhaps it is only slow. */
 	CW_NODE_SILENT = 1,
-	CW_NODE_SAID_GOODBYE = 2, /* its daemon said goodbye and restarts: wait for it */
+	CW_NODE_SAID_GOODBYE = 2, /* the node's daemon said goodbye and restarts: we wait for it */
 	/* The node was reporting, stopped without a goodbye, and refuses to reconnect. */
 	CW_NODE_UNREACHABLE = 3,
 };

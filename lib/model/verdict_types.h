@@ -149,7 +149,7 @@ enum cw_closed_as {
 
 struct cw_culprit {
 	uint32_t rank;         /* index into snapshot.ranks */
-	struct cw_clause said; /* its position and activity */
+	struct cw_clause said; /* the culprit's position and activity */
 };
 
 /* Ranks that made the same call, or entered no call, at the call in question. */
@@ -171,7 +171,9 @@ struct cw_wait {
 /* The end of a connection to look at first. */
 enum cw_link_side { CW_LINK_SIDE_UNKNOWN = 0, CW_LINK_SIDE_SENDER, CW_LINK_SIDE_RECEIVER };
 
-/* A network connection between two ranks, for CW_DETAIL_CONNECTION and its slow sibling. */
+/*
+ * A network connection between two ranks, for CW_DETAIL_CONNECTION and CW_DETAIL_SLOW_CONNECTION.
+ */
 struct cw_link {
 	bool is_set;
 	uint32_t sender, receiver; /* rank indices */
@@ -179,8 +181,8 @@ struct cw_link {
 	enum cw_link_side side;
 	/* Steps of the sender, and of the receiver. */
 	uint32_t steps, handed, confirmed, received;
-	int64_t held_ns;      /* for a slow one: time of a step there; 0 = unknown */
-	uint64_t bytes_per_s; /* for a slow one; 0 = unknown */
+	int64_t held_ns;      /* for a slow connection: time of a step; 0 = unknown */
+	uint64_t bytes_per_s; /* for a slow connection: its rate; 0 = unknown */
 };
 
 struct cw_alternative {
@@ -338,7 +340,7 @@ struct cw_verdict_key {
 	uint32_t op_kind; /* valid if has_op is true */
 	bool is_set;      /* false = the verdict is healthy and has no subject */
 	bool is_waited;
-	bool has_op; /* there is no coll_seq, and the awaited op distinguishes subjects */
+	bool has_op; /* true: there is no coll_seq, and the awaited op distinguishes subjects */
 };
 
 struct cw_verdict_key cw_verdict_key(const struct cw_snapshot *snap, const struct cw_verdict *v);
