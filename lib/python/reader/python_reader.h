@@ -42,7 +42,8 @@ struct cw_python_task {
 	 * the thread has the same time later, it has not run since, and its stack is the same.
 	 */
 	uint64_t run_ns;
-	uint64_t futex; /* address of the futex that the thread waits for; 0 = it waits for none */
+	/* Address of the futex that the thread waits for; 0 = the thread waits for none. */
+	uint64_t futex;
 };
 
 struct cw_python_frame {
@@ -55,9 +56,10 @@ struct cw_python_frame {
 
 enum cw_python_thread_state {
 	CW_PYTHON_THREAD_READ = 0,
-	CW_PYTHON_THREAD_CUT,        /* outer frames are missing */
-	CW_PYTHON_THREAD_CHANGED,    /* stack changed while we read: only outer frames, or none */
-	CW_PYTHON_THREAD_UNREADABLE, /* its memory does not fit the Python version: no frames */
+	CW_PYTHON_THREAD_CUT,     /* outer frames are missing */
+	CW_PYTHON_THREAD_CHANGED, /* stack changed while we read: only outer frames, or none */
+	/* The thread's memory does not fit the Python version: no frames. */
+	CW_PYTHON_THREAD_UNREADABLE,
 };
 
 struct cw_python_thread {
