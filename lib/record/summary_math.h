@@ -33,7 +33,7 @@
 /* The arguments of one launch; passed to the kernel by value. */
 struct cw_summary_args {
 	uint64_t data;     /* address on the device */
-	uint64_t elements; /* number of elements there */
+	uint64_t elements; /* number of elements at `data` */
 	/* Elements of the whole tensor. The kernel only copies this number to the output. */
 	uint64_t offered;
 	uint64_t stride_words; /* the kernel reads one chunk of each stretch of this many words; a
