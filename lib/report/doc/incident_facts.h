@@ -17,7 +17,7 @@ json_t *cw_incident_facts_write(const struct cw_incident_facts *facts);
 /* Keys of the document that have no row here, because a newer version wrote them. */
 struct cw_incident_newer {
 	unsigned n;
-	char first[96]; /* path of the first one, such as "culprits[0].colour" */
+	char first[96]; /* path of the first such key, for example "culprits[0].colour" */
 };
 
 /*
