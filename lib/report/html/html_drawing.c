@@ -95,7 +95,10 @@ char *drawing_set_name(const struct drawing *d, const struct rank_set *set, char
 		for (uint32_t i = 0; i < set->n_ranks; i++)
 			labels[i] = d->snap->ranks[set->ranks[i]].rank;
 	list = labels ? cw_rankset_format_alloc(labels, set->n_ranks) : NULL;
-	/* Without memory or rank numbers we cannot list the ranks, so we give their number. */
+	/*
+	 * If memory runs out, or no rank has a number, we cannot list the ranks. Then we state how
+	 * many processes there are.
+	 */
 	if (!list || !*list) {
 		(void)snprintf(buf, len, "%" PRIu32 " process%s without rank number", set->n_ranks,
 			       set->n_ranks == 1 ? "" : "es");
