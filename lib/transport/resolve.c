@@ -36,8 +36,8 @@ struct answer {
 };
 
 struct cw_resolve {
-	struct cw_child *child; /* NULL = it has ended */
-	size_t taken;           /* bytes of its output that we have read */
+	struct cw_child *child; /* NULL = the child has ended */
+	size_t taken;           /* bytes of the child's output that we have read */
 	cw_resolve_fn fn;
 	cw_resolve_done_fn done;
 	void *user;
