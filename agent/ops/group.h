@@ -34,7 +34,8 @@ struct cw_group_comm {
 	uint64_t colls;
 	uint64_t signature_sum;
 	uint64_t first_ticket; /* first ticket in the communicator's own ring */
-	uint16_t part_plus_1;  /* part of the CUDA graph that captures its ops, 0 = none */
+	/* index + 1 of the CUDA graph's part that captures these ops, 0 = none */
+	uint16_t part_plus_1;
 	uint32_t captured_ops;
 	cudaStream_t captured_stream;
 };
