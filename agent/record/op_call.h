@@ -24,8 +24,9 @@ struct cw_op_call {
 	uint8_t kind;
 	uint16_t slot;
 	uint16_t flags;
-	uint16_t part_plus_1; /* part of a CUDA graph that captured the call, 0 = none */
-	uint32_t summary_id;  /* entry + 1 of the input's summary, 0 = none */
+	/* index + 1 of the CUDA graph's part that captured the call, 0 = none */
+	uint16_t part_plus_1;
+	uint32_t summary_id; /* entry + 1 of the input's summary, 0 = none */
 	/* p2p: index of the peer in the block, UINT32_MAX = the block is full. */
 	uint32_t peer_index;
 	uint64_t ring_ticket, comm_ticket;
