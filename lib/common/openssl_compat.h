@@ -14,8 +14,8 @@
 
 #define X509_VERSION_3 2
 /*
- * OpenSSL 3.0 has this number for the reason. 1.1.1 never returns it: it returns SSL_ERROR_SYSCALL
- * without a reason.
+ * The number of this reason in OpenSSL 3.0. OpenSSL 1.1.1 never returns it, and reports
+ * SSL_ERROR_SYSCALL without a reason instead.
  */
 #define SSL_R_UNEXPECTED_EOF_WHILE_READING 294
 #define EVP_PKEY_get_base_id EVP_PKEY_base_id
