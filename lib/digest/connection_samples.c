@@ -18,7 +18,7 @@ static bool is_same_op(const struct cw_record_connection *a, const struct cw_rec
 }
 
 /*
- * Finds the sample of the connection in the reading before. A busy connection keeps its slot, so
+ * Finds the sample of the connection in the previous reading. A busy connection keeps its slot, so
  * the search begins behind the last hit and usually ends there.
  */
 static const struct cw_connection_sample *find(const struct cw_connection_samples *s,

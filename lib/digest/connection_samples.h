@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Successive readings of a record's network connections. The digest of a connection tells since
- * when all readings had the same counts. So a receiver of one digest compares two readings.
+ * Successive readings of a record's network connections. A digest states since when all readings of
+ * a connection have had the same counts. With one digest, its receiver can therefore compare two
+ * readings.
  *
  * Pure except for reads of the record. The time comes with each reading.
  */
@@ -31,7 +32,7 @@ struct cw_connection_samples {
 	/* Parts of ops that `v` lacks: no free slot, unreadable, or impossible. */
 	uint64_t lost;
 	int64_t taken_ns; /* time of the last reading */
-	/* private: the memory of the reading before, and of the record's rows */
+	/* private: memory of the previous reading, and of the record's rows */
 	struct cw_connection_sample *spare;
 	struct cw_record_connection *rows;
 };

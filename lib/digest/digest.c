@@ -140,7 +140,7 @@ static int add_p2p(struct maker *m, struct cw_msg_member *out, struct cw_record 
 }
 
 /*
- * Returns the number by which the other end knows the op: that of the collective, or that of the
+ * Returns the number by which the other end knows the op: coll_seq of a collective, or p2p_seq of a
  * message. 0 = unknown.
  */
 static uint64_t seq_of(const struct cw_record_connection *c, const struct cw_record_op *ops,
@@ -253,8 +253,8 @@ static void add_connection(struct maker *m, struct cw_msg_member *out, uint32_t 
 }
 
 /*
- * Lists the connections of the communicator: those that p recorded, and those that others recorded
- * for it. *lost counts those that have no room.
+ * Lists the connections of the communicator: those that p recorded, and those that other processes
+ * recorded for it. Adds the number of connections without room to *lost.
  */
 static int add_connections(struct maker *m, struct cw_msg_member *out,
 			   const struct cw_digest_rank *p, const struct cw_record_comm *comm,
