@@ -342,8 +342,9 @@ static void take_digest(struct cw_leader *l, const char *from, struct cw_message
 	}
 	if (is_copy) {
 		/*
-		 * While we do not lead a job key, we need no ranks of it. A job key that we lead
-		 * has few copies: only digests of nodes that follow another leader.
+		 * This digest is only a copy for another leader. We read the ranks of a copy only
+		 * if we lead the job key ourselves. Then there are few copies: those from nodes
+		 * that follow another leader.
 		 */
 		if (entry->is_led)
 			(void)cw_job_digests_read(&entry->digests, CW_LEADER_ITERATION_COPIES);

@@ -2,7 +2,7 @@
 /*
  * Builds the engine's input from digests. It converts ages to instants on this daemon's timeline,
  * joins members by comm id and comm rank, and attaches fetched windows. All data of a digest is
- * untrusted. We omit members over the limits, and the snapshot's notes tell that.
+ * untrusted. We omit members over the limits, and the snapshot's notes say so.
  *
  * Loop thread only; does not block.
  */
