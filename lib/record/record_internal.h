@@ -50,7 +50,8 @@ struct cw_record_templates {
 #define CW_RECORD_TEMPLATE_LOOKS 65536u
 
 /*
- * One op of the bulk ring. The index has only the fields that decide whether we read the op itself.
+ * One op in the index of the bulk ring. It has only the fields by which we decide whether to read
+ * the op itself.
  */
 struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = we have not read this slot */
