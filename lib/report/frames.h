@@ -23,7 +23,10 @@ bool frame_is_startup(const json_t *frame);
  */
 bool frame_is_folded_native(const json_t *frame);
 
-/* True also if the frame belongs to PyTorch, NCCL, the driver or its runtime. */
+/*
+ * True if frame_is_folded_native() is true, or if the frame belongs to PyTorch, NCCL, the driver or
+ * its runtime.
+ */
 bool frame_is_library_native(const json_t *frame);
 
 /* True for a Python frame of the standard library, torch or another well-known package. */

@@ -75,8 +75,9 @@ static bool has_passed(const struct cw_snap_member *m, const struct cw_op *op)
 
 /*
  * Finds out whether the counterpart of member `me`'s n-th send to `peer`, or receive from it, is
- * there. It is there if the peer has posted it and the peer's device has reached it. It also is if
- * we do not know that anything blocks the device before it.
+ * there. The counterpart is there if the peer has posted it and the peer's device has reached it.
+ * If the device has not reached it yet, it still counts as there, unless we know that something
+ * blocks the device before it.
  */
 static enum counterpart find_counterpart(const struct builder *b, uint32_t me, unsigned kind,
 					 uint32_t peer, uint64_t n)
