@@ -249,7 +249,7 @@ def test_what_comes_out_of_groups_is_compared(room):
 def test_refuses_what_it_does_not_understand(baseline):
     for words, why in [((), "give record"), (("check",), "no baseline given"), (("record", "-o", "x"), "give either"),
                        (("record", "--", "true"), "-o DIRECTORY"), (("check", baseline), "give either"),
-                       (("check", baseline, baseline, "--rtol", "-1"), "a tolerance is"),
+                       (("check", baseline, baseline, "--rtol", "-1"), "a tolerance must be"),
                        (("check", baseline, baseline, "--complete"), "--complete need a program"),
                        (("record", "-o", "x", "--complete", "--summary", "sampled", "--", "true"), "--summary full"),
                        (("check", baseline, baseline, "--skip", "colour=red"), "kind=PATTERN"),

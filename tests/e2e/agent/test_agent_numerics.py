@@ -242,7 +242,7 @@ def test_a_sum_that_differs_where_the_device_does_is_no_alarm():
         check((r["kind"], r["comm_name"], r["unlike"]) == ("all_reduce", "world", {"device_model": MODELS}), r)
         check(sorted(g["ranks"] for g in r["groups"]) == [[0, 1], [2]], r["groups"])
         check("For that no alarm: " in out and IN_WORDS in out, out)
-        check("copies that must be equal are, but for those of unlike devices" in out, out)
+        check("copies that must be equal are equal, but for those of unlike devices" in out, out)
 
 
 def test_a_sum_that_differs_by_more_than_rounding_is_an_alarm():
