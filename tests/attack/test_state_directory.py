@@ -159,4 +159,4 @@ def test_a_disk_that_stops_holds_up_neither_the_loop_nor_the_alert():
         wait_until(lambda: receiver.posts, f"the alert: {world.log()}")
         samples = world.scrape()
         expect(samples['collwatch_dropped_total{reason="bundle_sync"}'] == 1, samples)
-        expect("is not on disk for good" in world.log(), world.log())
+        expect("is not synced to disk yet" in world.log(), world.log())

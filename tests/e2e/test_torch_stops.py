@@ -474,7 +474,7 @@ os.chdir(here)
 both = collwatch.torch.watch(model), collwatch.torch.watch(other)
 print(sorted(n for n in os.listdir(here) if n.startswith("collwatch-")))
 """)
-    expect("TAKEN" not in out and out.count("give each a path of its own") == 2, out)
+    expect("TAKEN" not in out and out.count("give each watch its own path") == 2, out)
     expect(out.splitlines()[-1] == "['collwatch-tensors-rank0-2.jsonl', 'collwatch-tensors-rank0.jsonl']", out)
     expect(any(line["line"] == "step" for line in lines), lines)
 
