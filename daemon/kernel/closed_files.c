@@ -226,9 +226,15 @@ void cw_closed_files_use(int fd, void (*on_late)(void *user), void *user)
 	child.fd = fd;
 	child.on_late = on_late;
 	child.user = user;
-	/* Cannot fail for a socket: the times are valid. */
-	if (fd >= 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	if (fd < 0)
+		return;
+	/*
+	 * The fork server's sockets do not block, and a socket that does not block knows no time
+	 * limit. Neither call can fail for a socket.
+	 */
+	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 }
 
 bool cw_closed_files_is_late(void)

@@ -651,6 +651,8 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	bool has_lock;
 	struct runners runners;
 
+	if (lock.is_late)
+		return wait; /* what we know stays until the next reading */
 	if (cw_host_wait_is_closed(wait))
 		/* Start again: the checks below must find the deadlock anew. */
 		wait = CW_HOST_WAIT_UNKNOWN;

@@ -169,11 +169,14 @@ unsigned cw_host_wait_look(int proc_fd, const struct cw_host_interpreter *interp
 {
 	unsigned of_fd = CW_HOST_WAIT_UNKNOWN;
 	char line[LINE_BYTES];
+	ssize_t n;
 	int fd;
 
 	*ret_lock = (struct cw_host_lock){ 0 };
-	if (cw_closed_files_read(proc_fd, CW_CLOSED_SYSCALL, 0, line, sizeof(line)) <= 0)
-		return CW_HOST_WAIT_UNKNOWN;
+	n = cw_closed_files_read(proc_fd, CW_CLOSED_SYSCALL, 0, line, sizeof(line));
+	ret_lock->is_late = n == -EAGAIN;
+	if (n <= 0)
+		return ret_lock->is_late ? last : CW_HOST_WAIT_UNKNOWN;
 	*ret_lock = lock_of(line, interpreter);
 	if (ret_lock->is_unsettled)
 		return last;

@@ -43,6 +43,7 @@ struct cw_host_lock {
 	bool is_inherited;
 	bool is_interpreter; /* true for the interpreter's lock, in which no word names the owner */
 	bool is_unsettled;   /* true if the thread was running, so that its next wait is unknown */
+	bool is_late;        /* true if the answer of the kernel has not come yet */
 };
 
 /* A futex word that a thread waits for. It may belong to any kind of glibc's locks. */

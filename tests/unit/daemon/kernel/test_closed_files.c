@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/kernel/procstat.h"
@@ -23,6 +24,14 @@ static unsigned n_late;
 static void on_late(void *user)
 {
 	n_late++;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static void set_up(void)
@@ -37,6 +46,8 @@ static void set_up(void)
 	}
 	cr_assert_gt(reader, 0);
 	close(pair[1]);
+	/* As the fork server's sockets. */
+	cr_assert_eq(fcntl(pair[0], F_SETFL, O_NONBLOCK), 0);
 	cw_closed_files_use(pair[0], on_late, NULL);
 }
 
@@ -103,11 +114,14 @@ Test(closed_files, reports_the_error_of_the_read)
 Test(closed_files, waits_once_for_a_child_that_does_not_answer_and_drops_its_late_answer)
 {
 	char text[CW_CLOSED_MAX_BYTES];
+	int64_t start_ns;
 
 	cr_assert_gt(read_one(CW_CLOSED_IO, 0, text, sizeof(text)), 0);
 	n_late = 0;
 	cr_assert_eq(kill(reader, SIGSTOP), 0);
+	start_ns = now_ns();
 	cr_assert_eq(cw_closed_files_read(proc_fd, CW_CLOSED_IO, 0, text, sizeof(text)), -EAGAIN);
+	cr_assert_geq(now_ns() - start_ns, CW_CLOSED_WAIT_MS * 900000);
 	cr_assert_eq(cw_closed_files_read(proc_fd, CW_CLOSED_STAT, 0, text, sizeof(text)), -EAGAIN);
 	cr_assert(cw_closed_files_is_late());
 	cr_assert_eq(n_late, 1);
