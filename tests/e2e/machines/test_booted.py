@@ -12,6 +12,15 @@ usage: test_booted.py [--root DIRECTORY] [--until TEST] BUILD-DIRECTORY NEXT-COL
        test_booted.py [--root DIRECTORY] [--until TEST] --packages DIRECTORY NEXT-DIRECTORY
 
 --until: that test is the last one; each begins where the one before it has ended.
+
+A root by Debian's tools, and the tests on it:
+
+mmdebstrap --variant=minbase --include=systemd,systemd-sysv,dbus,python3,libevent-core-2.1-7,\
+libevent-openssl-2.1-7,libevent-extra-2.1-7,libjansson4,libconfuse2,libprotobuf-c1,libbpf1,\
+libcap-ng0,libcurl4,libdw1,libseccomp2,libssl3 bookworm ROOT \
+  "deb http://deb.debian.org/debian bookworm main" \
+  "deb http://deb.debian.org/debian-security bookworm-security main"
+tests/e2e/machines/test_booted.py --root ROOT build build/tests/e2e/collwatchd_next
 """
 
 import argparse
