@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/lab/compare.md, from the results of tests/compare/run."""
-from tools import ABOUT, COLLWATCH_SAYS, DUMPS_READ, TOOLS, WATCHDOG
+from tools import ABOUT, COLLWATCH_SAYS, TOOLS, WATCHDOG
 
 HEAD = """# collwatch and other tools
 
@@ -46,12 +46,6 @@ def verdicts(result):
                  [[name, "none" if c["rank"] is None else c["rank"],
                    *(cell(c["tools"].get(t), c["rank"]) for t in TOOLS)]
                   for name, c in result["cases"].items()])
-
-
-def classes(result):
-    return table(["case", COLLWATCH_SAYS, DUMPS_READ],
-                 [[name, *(("%s" % ((c["tools"].get(t) or {}).get("class") or "–") for t in
-                            (COLLWATCH_SAYS, DUMPS_READ)))] for name, c in result["cases"].items()])
 
 
 def seconds(value):
@@ -115,10 +109,8 @@ prints the stacks of all ranks, the reader must still find that line.
 """ + about() + "\n## Sums\n\n" + table(["tool", "rank", "line", "left after the job's death"],
                                        [count(result, t) for t in TOOLS]) + """
 "left": we query the tool again after we kill the job, and it still names the rank or the line.
+collwatch's classes are in [real-torch.md](real-torch.md#faults).
 
-## collwatch's classes
-
-""" + classes(result) + """
 ## Losses
 
 """ + losses(result) + "\n## Seconds to the first useful word\n\n" + times(result) + """
@@ -128,7 +120,7 @@ counts from our query.
 
 ## Healthy jobs
 
-Ranks that a tool names in a healthy job. collwatch reports by itself; we query the other tools. Dumps of a running job
+Ranks that a tool names in a healthy job. Dumps of a running job
 show different moments, with its ranks at different calls, so a user must already know of the hang.
 
 """ % (WATCHDOG, result["watchdog_s"]) + (healthy(result) if result["healthy"] else "Not run.\n") + """
