@@ -619,11 +619,12 @@ int cw_digest_make(const struct cw_digest_source *source, struct cw_digest *ret)
 			.node = source->node,
 			.epoch = source->epoch,
 			.number = source->number,
-			.policy = policy,
 			.untracked = source->untracked,
 		},
 	};
-	r = find_foreign(&m, source);
+	/* A copy, because some readers close the records before they use the digest. */
+	ret->msg.policy = cw_arena_strdup(m.arena, policy);
+	r = ret->msg.policy ? find_foreign(&m, source) : -ENOMEM;
 	if (r == 0)
 		r = make_ranks(&m, source, &ret->msg);
 	if (r < 0)
