@@ -100,7 +100,7 @@ def test_no_stack_of_a_running_program_is_invented(python):
                 call = f"{caller[2]}-{callee[2]}"
                 expect(caller[1] == lines.get(call), f"{call} in {caller}: {main}")
             expect(len(frames) <= 12, str(main))
-    expect(read_ones > BUSY_READS / 10, f"{read_ones} of {BUSY_READS} reads gave a stack")
+    expect(read_ones >= BUSY_READS * 0.9, f"{read_ones} of {BUSY_READS} reads gave a stack")
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -154,6 +154,7 @@ def test_an_impossible_question_is_refused():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.open_build
 def test_another_user_gets_a_refusal():
     def become_nobody():
         os.setgroups([])

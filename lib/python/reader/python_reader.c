@@ -338,7 +338,10 @@ static bool is_same(const struct chain *a, const struct chain *b)
 	       (a->links[0].frame == b->links[0].frame && a->links[0].code == b->links[0].code);
 }
 
-/* Removes from `common` all frames but the outer frames that `other` has, too. */
+/*
+ * Removes from `common` all frames but the outer frames that `other` has, too. The innermost of
+ * these frames may stand at another place, and then gets the place of `other`.
+ */
 static void keep_common(struct chain *common, const struct chain *other)
 {
 	unsigned n = 0;
@@ -347,9 +350,15 @@ static void keep_common(struct chain *common, const struct chain *other)
 		common->n = 0; /* we do not know the outermost frames of a cut chain */
 		return;
 	}
-	while (n < common->n && n < other->n &&
-	       is_same_link(&common->links[common->n - 1 - n], &other->links[other->n - 1 - n]))
-		n++;
+	for (bool is_equal = true; is_equal && n < common->n && n < other->n; n++) {
+		struct link *kept = &common->links[common->n - 1 - n];
+		const struct link *of_other = &other->links[other->n - 1 - n];
+
+		if (kept->frame != of_other->frame || kept->code != of_other->code)
+			break;
+		is_equal = kept->instr == of_other->instr;
+		kept->instr = of_other->instr;
+	}
 	memmove(common->links, common->links + (common->n - n), n * sizeof(common->links[0]));
 	common->n = n;
 }

@@ -7,7 +7,8 @@
  * know whether all other threads held still during a read. We read the chain of frames of the
  * thread with the lock repeatedly, until several reads in a row agree. They may differ in the place
  * inside the innermost frame. If the reads never agree, we report only the outer frames that all
- * reads have in common, and mark the thread as changed.
+ * reads have in common, and mark the thread as changed. The innermost of these frames then has its
+ * place as of the last read.
  *
  * The memory is hostile. Each list has a limit. Each object's links must agree with its neighbours.
  * Each code object must have the interpreter's type of code objects. All reads of a process
