@@ -121,9 +121,8 @@ class Standalone:
         shutil.rmtree(self.tmp)
 
 
+@pytest.mark.open_build
 def test_standalone_tells_of_a_hang_and_keeps_the_report():
-    if os.geteuid() == 0 and not os.access(os.path.dirname(COLLWATCH), os.X_OK):
-        pytest.skip("the build tree is closed to other users")
     job = Standalone("--steps 0 --fault wrong-count --fault-rank 1 --fault-step 30")
     try:
         wait_until(lambda: "collwatch: more: collwatch report " in job.err(), "the report: " +
@@ -156,6 +155,7 @@ def reported(job):
     return re.search(REPORT, job.err()).group(1)
 
 
+@pytest.mark.open_build
 def test_standalone_is_as_patient_as_asked_and_leaves_a_page_that_is_opened():
     with tempfile.TemporaryDirectory(prefix="cw-bin-") as path:
         os.chmod(path, 0o777)
@@ -271,9 +271,8 @@ def test_a_program_that_the_agent_cannot_enter_is_named_before_the_start():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make such programs")
+@pytest.mark.open_build
 def test_a_program_with_more_rights_than_its_caller_is_named_before_the_start():
-    if not os.access(os.path.dirname(COLLWATCH), os.X_OK):
-        pytest.skip("the build tree is closed to other users")
     other = {"user": 4321, "group": 4321, "extra_groups": []}
     with tempfile.TemporaryDirectory(prefix="cw-enter-") as tmp:
         os.chmod(tmp, 0o755)
@@ -290,6 +289,7 @@ def test_a_program_with_more_rights_than_its_caller_is_named_before_the_start():
             expect(b"has file capabilities" in done.stderr and b"loaded" not in done.stderr, done)
 
 
+@pytest.mark.open_build
 def test_daemons_of_one_user_on_two_nodes_are_one_cluster():
     ports = [unused_port() for _ in "ab"]
     peers = f"a=127.0.0.1:{ports[0]},b=127.0.0.1:{ports[1]}"

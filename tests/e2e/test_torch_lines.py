@@ -8,6 +8,7 @@ import tempfile
 
 import built
 import pytest
+from open_copy import open_copy
 from waiting import expect
 
 VICTIM, ATTACKER = 61234, 61235
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.root
 
 PROGRAM = """
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("lines", sys.argv[1] + "/python/collwatch/torch/lines.py")
+spec = importlib.util.spec_from_file_location("lines", sys.argv[1])
 lines = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lines)
 class Watch:
@@ -60,7 +61,8 @@ class Place:
 
     def job(self):
         try:
-            return as_user(VICTIM, PROGRAM, built.SOURCE, self.path)
+            lines = open_copy(f"{built.SOURCE}/python/collwatch/torch/lines.py")
+            return as_user(VICTIM, PROGRAM, lines, self.path)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the job hangs in {self.path}") from None
 

@@ -6,12 +6,15 @@ import os
 import shutil
 import subprocess
 
-NEEDS = ("root", "bpf", "namespaces", "mounts")
+NEEDS = ("root", "bpf", "namespaces", "mounts", "open_build")
 
 
-def fails(*command):
+NOBODY = 65534
+
+
+def fails(*command, **more):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL, check=False).returncode != 0
+                          stderr=subprocess.DEVNULL, check=False, **more).returncode != 0
 
 
 @functools.cache
@@ -24,6 +27,9 @@ def lacks(need):
     if need in ("mounts", "namespaces") and fails("unshare", "--mount", "--propagation=unchanged",
                                                   "mount", "--make-rslave", "/"):
         return "needs root, and a root directory that is a mount: mount --bind DIRECTORY DIRECTORY before chroot"
+    if need == "open_build" and os.geteuid() == 0 and \
+            fails("test", "-r", os.path.abspath(__file__), user=NOBODY, group=NOBODY, extra_groups=[], cwd="/"):
+        return "other users cannot enter this source tree: clone into a directory that is open to them"
     if need == "namespaces":
         if os.geteuid() != 0 or not shutil.which("ip"):
             return "network namespaces need root and iproute2"
