@@ -187,7 +187,7 @@ static void note_group(struct cw_facts_process *p, struct task_struct *task)
 
 		css = BPF_CORE_READ(css, parent);
 		if (usage < 0 || limit > INT64_MAX / 4096)
-			/* No limit: the value is PAGE_COUNTER_MAX, whatever the page size. */
+			/* No limit: the value is PAGE_COUNTER_MAX for any page size. */
 			continue;
 		room = (uint64_t)usage < limit ? limit - (uint64_t)usage : 0;
 		if (room >= least)

@@ -123,8 +123,8 @@ MAP(peer_goodbye, C, collwatch__peer_goodbye__descriptor);
 #undef PB
 
 /*
- * Tables of facts: the number of a row in model/fact_list.h is its index, whatever the order of the
- * rows. The numbers in these messages therefore have no gap. The types are those of the .proto.
+ * Tables of facts: the number of a row in model/fact_list.h is its index, in any order of the rows.
+ * The numbers in these messages therefore have no gap. The .proto has the same types.
  */
 /* clang-format off */
 #define FACT(kind, type, name, number, wire, json, limit, ...) FACT_##kind(name, number, wire, limit)

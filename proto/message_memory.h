@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of one message. We allocate it piece by piece and free it all at once. Whatever bytes a
- * hostile sender sends, the memory never exceeds a limit. Private to the codec. Not thread-safe.
+ * Memory of one message. We allocate it piece by piece and free it all at once. Not even a hostile
+ * sender makes it exceed its limit. Private to the codec. Not thread-safe.
  */
 #pragma once
 

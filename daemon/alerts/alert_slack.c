@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each block has a limit in bytes. We cut longer text between two characters and add an ellipsis.
- * The sum of the limits is below Slack's limit, whatever the labels are.
+ * The limits include the labels, and their sum is below Slack's limit.
  */
 #include "daemon/alerts/alert_slack.h"
 

@@ -2,7 +2,7 @@
 /*
  * Turns copied stacks into frames. libdwfl works on the copy, so it needs no live process. Both the
  * stacks and the ELF files may be hostile. This code therefore runs in a confined child
- * (daemon/evidence/stack_confine.h). Whatever memory libdw leaks ends with the child.
+ * (daemon/evidence/stack_confine.h). The child's end frees the memory that libdw leaks.
  */
 #pragma once
 

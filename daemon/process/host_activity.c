@@ -231,7 +231,7 @@ static bool wants_interpreter(const struct cw_host_activity_process *process,
 }
 
 /*
- * True if the CPU time of this thread is not work, whatever its amount. ticks: its CPU time in the
+ * True if the CPU time of this thread is not work, however long it is. ticks: its CPU time in the
  * window.
  */
 static bool is_idle_whatever_it_uses(const struct cw_host_activity *h,

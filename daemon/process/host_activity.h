@@ -16,7 +16,7 @@
  *    leave out a thread that has been in an NCCL call for as long, because NCCL spins while it
  *    connects (record/inside.h).
  *  - A thread that waits for Python's interpreter lock asks for the lock 200 times a second. This
- *    takes some 0.2 % of a core per thread. It is not work, whatever the number of such threads.
+ *    takes some 0.2 % of a core per thread. It is not work, even if many such threads add up.
  *  - Less than 1 % of one core is not work. A watchdog that polls every 100 ms takes about 0.1 %,
  *    and a loop of sleep(10 ms) about 0.5 %. Checkpoints, evaluation and compilers take 20 % and
  *    more.

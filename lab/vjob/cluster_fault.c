@@ -31,7 +31,7 @@ static void note_hit(struct cluster *c, uint32_t fault)
 	c->last_fault_ns = c->now_ns;
 }
 
-/* True if the fault strikes the rank whatever the rank does. */
+/* True if the fault strikes the rank at any point of its program. */
 static bool is_from_outside(const struct suite_fault *f)
 {
 	if (f->action == SUITE_ERRORS)

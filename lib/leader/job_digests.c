@@ -243,7 +243,7 @@ int cw_job_digests_put(struct cw_job_digests *digests, const char *node, struct 
 	old = n->digest ? &n->digest->digest : NULL;
 	/*
 	 * A daemon numbers its digests from its start. If the two digests are from different
-	 * starts, the one that arrived last counts, whatever its epoch. The transport has one
+	 * starts, the later arrival counts and the epochs do not. The transport has one
 	 * connection per name, so no older digest arrives late over another connection.
 	 */
 	if (old && digest->epoch == old->epoch && digest->number <= old->number) {

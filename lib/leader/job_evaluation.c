@@ -392,8 +392,8 @@ static bool awaits_news(const struct evaluation *evaluation, int64_t partitioned
 }
 
 /*
- * True if we must not alert, whatever the verdict: this leader knows too little, or another node
- * may have alerted.
+ * True if we must not alert on any verdict: this leader knows too little, or another node may have
+ * alerted.
  */
 static bool must_be_silent(const struct evaluation *evaluation, struct cw_job *job,
 			   const struct cw_snapshot *snap)

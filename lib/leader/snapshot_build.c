@@ -534,7 +534,7 @@ int cw_snapshot_build(const struct cw_build *in, struct cw_snapshot **ret)
 	snap->thresholds = in->thresholds;
 	snap->untracked = (uint32_t)cw_job_digests_untracked(in->digests);
 	/*
-	 * We take the policy with the most alerts, so that no single node, whatever its name, can
+	 * We take the policy with the most alerts. So a single node under a chosen name cannot
 	 * silence a job or make us more patient. A node whose ranks have no record does not know
 	 * their policy variable. So we prefer nodes with records.
 	 */

@@ -275,9 +275,9 @@ static bool ended_after_who_gave_up(const struct engine_context *s, uint32_t ran
 }
 
 /*
- * Notes that NCCL returned an error to the rank in a call in which other ranks wait. The rank does
- * not come because of this error, whatever it does later. If the error may follow from the loss of
- * a peer, it proves nothing (is_late).
+ * Notes that NCCL returned an error to the rank in a call that other ranks wait in. The error is
+ * why the rank does not come, and its later activity does not matter. If the error may follow from
+ * the loss of a peer, the error proves nothing (is_late).
  */
 static void note_failed(const struct engine_context *s, uint32_t rank, struct finding *f)
 {

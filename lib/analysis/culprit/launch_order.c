@@ -103,7 +103,7 @@ uint64_t launch_order_of(const struct cw_snap_comm *c, const struct cw_snap_memb
 		if (n == MAX_CALLS)
 			return 0;
 		/*
-		 * NCCL moves bytes whatever their type, so the functions of bytewise calls differ
+		 * NCCL moves bytes of any type alike, so the functions of bytewise calls differ
 		 * by kind alone.
 		 */
 		if (!cw_signature_is_bytewise(op->kind))

@@ -584,7 +584,7 @@ static uint32_t weigh(struct cw_stall *s, struct entry *e, const struct cw_snaps
 	if (waited >= p->stall_ns && v->waiting_since_ns && !e->stall_ns)
 		e->stall_ns = snap->now_ns;
 	if (e->confirmed_ns)
-		/* A hang stays one until it resolves, whatever we learn later. */
+		/* A hang stays a hang until it resolves. Later facts do not revoke it. */
 		return CW_STALL_HANG;
 	if (e->proof_ns &&
 	    snap->now_ns - evaluated_since(s, e->proof_ns) >= proof_patience(snap, v)) {

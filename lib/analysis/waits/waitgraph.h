@@ -13,9 +13,9 @@
  *
  *	rank ──waits at──► gate ──kept shut by──► missing rank ──waits at──► gate …
  *
- * A gate opens when all missing members have come. A cycle is therefore a deadlock, whatever else
- * its gates wait for. The causes are at the ends of the paths. An end is a missing rank that waits
- * at no gate, or a gate without missing members that still does not open.
+ * A gate opens when all missing members have come. A cycle is therefore a deadlock, even if its
+ * gates wait for further ranks. The causes are at the ends of the paths. An end is a missing rank
+ * that waits at no gate, or a gate without missing members that still does not open.
  *
  * Pure; one graph per snapshot, allocated in the caller's arena; O(members + ops of windows).
  */

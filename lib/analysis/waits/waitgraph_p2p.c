@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends and receives wait for their counterparts, which we find by counting. The n-th send from a
- * to b meets the n-th receive that b posts for a, whatever other ops the two post in between. NCCL
+ * to b meets the n-th receive that b posts for a, and other ops in between do not matter. NCCL
  * matches messages in FIFO order per source and destination.
  *
  * A counterpart cannot start while its peer waits in an earlier op. The peer then counts as

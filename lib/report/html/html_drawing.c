@@ -61,7 +61,7 @@ static int64_t find_since(const struct drawing *d)
 		if (gate > 0 && gate < d->snap->now_ns && (!since || gate < since))
 			since = gate;
 	}
-	/* the division prevents an overflow later, whatever time a hostile snapshot has */
+	/* the division prevents an overflow later, even with a hostile snapshot's time */
 	return since ? since : d->snap->now_ns / 2;
 }
 
