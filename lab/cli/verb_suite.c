@@ -163,7 +163,7 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 	case OPT_JOBS:
 		opts->jobs = (unsigned)number(state, "jobs", arg, JOBS_MAX);
 		if (!opts->jobs)
-			argp_error(state, "--jobs 0 would take for ever");
+			argp_error(state, "--jobs 0 would never end");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (opts->path)

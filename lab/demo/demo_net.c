@@ -243,8 +243,7 @@ static int listen_in_hub(struct demo_net *net, struct cw_err *err)
 	if (net->alert_fd < 0 ||
 	    bind(net->alert_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(net->alert_fd, BACKLOG) < 0)
-		return cw_err_set(err, errno, "nobody can listen on the bridge: %s",
-				  strerror(errno));
+		return cw_err_set(err, errno, "cannot listen on the bridge: %s", strerror(errno));
 	return 0;
 }
 

@@ -160,7 +160,7 @@ NCCL_API(ncclResult_t, CommShrink, ncclComm_t comm, int *exclude, int num_exclud
 	if (result == ncclSuccess && (flags & NCCL_SHRINK_ABORT))
 		sim_comm_revoke(comm);
 	if (result == ncclSuccess && (!newcomm || !exclude || num_exclude < 1))
-		result = sim_fail(ncclInvalidArgument, "CommShrink: nobody to exclude");
+		result = sim_fail(ncclInvalidArgument, "CommShrink: no rank to exclude");
 	if (result == ncclSuccess) {
 		is_excluded = calloc((size_t)comm->nranks, sizeof(*is_excluded));
 		if (!is_excluded)

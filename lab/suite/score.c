@@ -215,7 +215,7 @@ static void judge_control(struct score *score, const struct suite_scenario *s,
 	else if (o->is_fault_missing)
 		add_miss(score, s, FAULT_MISSING);
 	else if (o->is_slow)
-		add_miss(score, s, "nobody is slow: %s", o->summary);
+		add_miss(score, s, "no rank is slow: %s", o->summary);
 }
 
 static void judge_silence(struct score *score, const struct suite_scenario *s,

@@ -118,7 +118,7 @@ static void print_proofs(const struct score_proofs *p, FILE *out)
 	print_part("mismatches, cycles and deaths with waiters, proven and paged within 5 s",
 		   p->n_soon, p->n, out);
 	print_part("of right answers there, called certain", p->n_certain, p->n_right, out);
-	print_part("wrong data for which nobody waited yet, paged within 5 s", p->n_wrong_data_soon,
+	print_part("wrong data that no rank waited for yet, paged within 5 s", p->n_wrong_data_soon,
 		   p->n_wrong_data, out);
 }
 
