@@ -26,7 +26,7 @@ collect_ignore = ["e2e/machines/test_booted.py", "compare", "docs", "gpu", "real
 
 # Of single files: name, default, help.
 OPTIONS = [
-    ("--down", 3, "operations: for so many seconds nobody takes alerts"),
+    ("--down", 3, "operations: for so many seconds the receiver takes no alerts"),
     ("--hold", 15, "held: for so many seconds a daemon is stopped"),
     ("--kills", 1, "cluster_faults: so many leaders are killed"),
     ("--one-alert-kills", 4, "one_alert: daemons and leaders that are killed, together"),

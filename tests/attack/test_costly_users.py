@@ -178,5 +178,5 @@ def test_a_log_that_nobody_reads_stops_nothing(receiver):
             wait_until(has_said, lambda: f"a line about the lost ones in {read[-1000:]}")
         expect(world.end() == 0, "SIGTERM is obeyed")
     print(f"# watched after {control[0]:.1f} s and alert {control[1]:.1f} s after the death; with a log that "
-          f"nobody reads {took[0]:.1f} and {took[1]:.1f} s; {lost[0]}", flush=True)
+          f"no process reads {took[0]:.1f} and {took[1]:.1f} s; {lost[0]}", flush=True)
     expect(sum(took) < sum(control) + LATE_S, f"{took} s instead of {control} s")

@@ -110,7 +110,7 @@ def test_attacker_who_comes_first_takes_nothing_over():
         expect((doc["job"], doc["uid"]) == ("name:" + VICTIM_JOB, VICTIM), doc)
         expect(doc["culprits"][0]["pid"] == s.job[VICTIM].ranks[1].pid, doc)
         expect([i["job"] for i in s.world.incidents(VICTIM)] == ["name:" + VICTIM_JOB], "the report")
-        expect(not s.world.incidents(ATTACKER), "an incident of somebody else's")
+        expect(not s.world.incidents(ATTACKER), "an incident of another user's job")
 
 
 @pytest.mark.root

@@ -571,7 +571,7 @@ def test_top_shows_what_is_called_now(daemon):
                     called = [r for r in document["rows"] if r["ops_per_s"] > 0]
                     if called:
                         break
-            assert called, "sixty documents, and nobody called"
+            assert called, "sixty documents, and no rank called NCCL"
             for row in called:
                 # Two seconds or more from one document to the next.
                 assert row["ops_per_s"] <= row["ops"] / 2 and row["bytes_per_s"] <= row["bytes"] / 2, row

@@ -93,9 +93,9 @@ def test_daemons_find_each_other_whatever_the_name_server_does():
         dns.say = dns.right
         dns.addresses = [ADDRESS["stranger"]] + [f"10.98.7.{n}" for n in range(200, 224)]
         wait_until(lambda: d.says("10.98.7.9: key differs"), "the lie is told")
-        expect(not d.status()["peers"], "who has no key is nobody: " + d.log())
+        expect(not d.status()["peers"], "a daemon without the key is no peer: " + d.log())
         expect(not stranger.status()["peers"], "on neither side")
-        expect(a.connected() >= {"node-b", "node-c"}, "nobody was lost for it: " + a.log())
+        expect(a.connected() >= {"node-b", "node-c"}, "the others stay connected: " + a.log())
         # The truth again.
         dns.addresses = list(ADDRESS.values())[:4]
         everybody = {"node-a", "node-b", "node-c", "node-d"}

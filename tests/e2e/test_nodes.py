@@ -223,7 +223,7 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
     for node in cluster.nodes:
         if node is not leader:
             node.kill()
-    wait_until(lambda: not numbers_of_bundle(bundle)["silent"], "nobody is asked any more")
+    wait_until(lambda: not numbers_of_bundle(bundle)["silent"], "the leader queries no lost node")
     said = numbers_of_bundle(bundle)
     expect([first["rank"] for first in said["firsts"]] == [20] and not said["silent"], said)
     expect(len(leader.document(doc["id"], "summaries")["ranks"]) == n // cluster.n, "the leader's own come first")

@@ -138,7 +138,7 @@ def test_tells_loss_scaling_apart(at):
     expect("harmless: its scale went from 1024 to 512" in text, text)
     path, lines = watched(at, "--fault", "scaled")
     doc, _ = said(path)
-    expect(doc["alarm"] and doc["first"]["phase"] == "backward", "without its scale nobody knows")
+    expect(doc["alarm"] and doc["first"]["phase"] == "backward", "without a scaler the overflow is an alarm")
 
 
 @needs_torch

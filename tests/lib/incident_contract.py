@@ -189,9 +189,9 @@ def contradictions(doc):
             if one["waits_for"] != following["rank"]:
                 yield f"rank {one['rank']} waits for {one['waits_for']}, next is {following}"
     if doc["chain"] and culprits and doc["chain"][-1]["waits_for"] not in culprits | ends_of(doc):
-        yield f"the chain {doc['chain']} leads to nobody of {culprits}"
+        yield f"the chain {doc['chain']} leads to none of {culprits}"
     if not where["sides"] and doc["detail"] != "unknown_call":
-        yield "nobody stands on any side"
+        yield "neither side has a rank"
     if ("after_seq" in where) != (doc["detail"] == "unknown_call"):
         yield f"after_seq in {where} of a {doc['detail']}"
     sides = [ranks_of(side["ranks"]) for side in where["sides"]]

@@ -167,7 +167,7 @@ def problems(root, allowed, used=None):
             yield f"{room} -> {other} is not allowed: {', '.join(arrows[room][other])}"
         in_use = allowed[room] if used is None else set(arrows[room]) | set(used.get(room, ()))
         for other in sorted(allowed[room] - in_use):
-            yield f"{room} -> {other} is allowed, and nobody uses it any more"
+            yield f"{room} -> {other} is allowed, but no file uses it any more"
     for room, others in sorted((used or {}).items()):
         for other in sorted(set(others) - allowed.get(room, set())):
             yield f"{room} -> {other} is not allowed: {room} uses {', '.join(others[other])}"
@@ -226,8 +226,8 @@ HOLES = [
      {"common/log.c": '#include "leader/leader.h"\n',
       "tests/rooms/arrows": "common: leader\nmodel: common\nleader: model\n"},
      ["a circle: common -> leader -> model -> common"]),
-    ("an arrow that nobody uses", {"leader/leader.c": "int leader(void) { return 0; }\n"},
-     ["leader -> model is allowed, and nobody uses it any more"]),
+    ("an unused arrow", {"leader/leader.c": "int leader(void) { return 0; }\n"},
+     ["leader -> model is allowed, but no file uses it any more"]),
     ("a room that is not listed", {"cellar/wine.c": ""}, ["cellar: no such room in tests/rooms/arrows"]),
     ("a room that is gone",
      {"tests/rooms/arrows": HOUSE["tests/rooms/arrows"] + "cellar:\n"},

@@ -240,7 +240,7 @@ class Truth:
         return max((op.age for r in ranks if not self.is_dead(r) for _, op in self.open_ops(r)), default=0.0)
 
     def reach(self, ranks):
-        """Those connected with the ranks by comms that somebody waits in."""
+        """These ranks, and the ranks that comms with a waiting rank connect with them."""
         todo, seen = list(ranks), set(ranks)
         while todo:
             rank = todo.pop()
@@ -330,13 +330,13 @@ def never_reached(t, said, who, halt, call, comm, elsewhere):
         expect(not t.is_dead(r), f"rank {r} is {t.ranks[r]['life']}")
         expect(not t.has_made(comm, r, call), f"rank {r} has made {call} on {comm}")
         halted(t, r, halt)
-    expect(any(t.has_made(comm, m, call) for m in t.comm(comm)["of"]), f"nobody has made {call}")
+    expect(any(t.has_made(comm, m, call) for m in t.comm(comm)["of"]), f"no rank has made {call}")
     if elsewhere:
         others = t.named(elsewhere)
         expect(not others & set(t.comm(comm)["of"]), f"{elsewhere} are members of {comm}")
         for r in others:
             peers = {m for c in t.all_comms if r in c["of"] for m in c["of"]} - said["who"] - others
-            expect(any(t.waits(m) for m in peers), f"nobody waits where rank {r} is a member")
+            expect(any(t.waits(m) for m in peers), f"no rank waits in a comm of rank {r}")
         said["who"] = said["who"] | others
 
 
@@ -408,7 +408,7 @@ def waiting(t, said, others, whom, inside, behind, time):
 def expect_inside(t, ranks, comm, call, or_behind):
     """All of them; or one, and the others are connected with those who are missing there."""
     outside = [r for r in ranks if r not in t.comm(comm)["of"] or not t.is_in(comm, r, call)]
-    expect(len(outside) < len(ranks), f"nobody is in {call} on {comm}")
+    expect(len(outside) < len(ranks), f"no rank is in {call} on {comm}")
     expect(or_behind or not outside, f"ranks {outside} are not in {call} on {comm}")
     lost = set(outside) - t.reach(set(ranks) - set(outside))
     expect(not lost, f"ranks {sorted(lost)} have nothing to do with {comm}")
@@ -419,7 +419,7 @@ def waiting_elsewhere(t, said, others, call, comm, time):
     ranks = t.others(others, said.get("who", ()), said.get("all", range(len(t.ranks))))
     expect_waiting(t, ranks, time)
     inside = {r for r in ranks if r in t.comm(comm)["of"] and t.is_in(comm, r, call)}
-    expect(inside, f"nobody is in {call} on {comm}")
+    expect(inside, f"no rank is in {call} on {comm}")
     elsewhere = {r for r in ranks if r not in inside or t.waits_outside(comm, r)}
     expect(elsewhere, f"all of them are in {call} on {comm}")
     lost = ranks - t.reach(said["who"])
@@ -609,7 +609,7 @@ def failed_first(t, comm, ranks, call):
             ago = [t.ranks[r]["ended_ago"]]
         expect(r in ranks or not ago or ago[0] < first + 1.0, f"rank {r} was before")
         inside = inside or t.is_in(comm, r, call)
-    expect(inside, f"nobody is in {call}")
+    expect(inside, f"no rank is in {call}")
 
 
 ERROR = r"(?P<error>nccl\w+)(?: \(\"[^\"]*\"\))?"
@@ -754,7 +754,7 @@ def unposted(t, said, who, verb, whom, comm, number, time, it, kind, call, other
 @sentence(rf"({WHO}) never posted the counterpart of (a call|{CALL}) on ({COMM})")
 def no_counterpart(t, said, who, call, comm):
     said["who"], said["all"] = t.named(who), range(len(t.ranks))
-    expect(call == "a call" or any(t.is_in(comm, m, call) for m in t.comm(comm)["of"]), f"nobody is in {call}")
+    expect(call == "a call" or any(t.is_in(comm, m, call) for m in t.comm(comm)["of"]), f"no rank is in {call}")
 
 
 @sentence(rf"({WHO}) disagree on the size of ({CALL}) on ({COMM})")
@@ -1145,7 +1145,7 @@ def reason_unfinished(t, rank, m):
         return
     expect(t.is_in(t.comm_said, rank, m["call"]), f"it is not in {m['call']}")
     seq = number_of(m["call"])
-    expect(any(o["completed"] >= seq for o in t.comm(t.comm_said)["members"]), "nobody has completed it")
+    expect(any(o["completed"] >= seq for o in t.comm(t.comm_said)["members"]), "no member has completed it")
     host_activity(t, rank, m)
 
 
@@ -1252,7 +1252,7 @@ ALTERNATIVES = [
 
 
 def check_sureness(t, incident):
-    """Of a rank that waits outside of NCCL nobody can be sure."""
+    """No verdict on a rank that waits outside of NCCL is certain."""
     if incident["confidence"] != "certain" or incident["class"] != "never_entered":
         return
     hidden = [c["rank"] for c in incident["culprits"] if hides_its_wait(t, c["rank"])]
@@ -1574,7 +1574,7 @@ def check_incident(line):
     return found, n
 
 
-# Whoever makes a communicator for longer waits for others in it.
+# A rank that takes longer to make a communicator waits for other ranks.
 WAIT_S = 5.0
 
 

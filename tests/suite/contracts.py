@@ -118,10 +118,10 @@ def check_dumps(collwatch):
     inside, done = dump((8, "started")), dump((7, "completed"))
     for dumps, status, why in (
             ((inside, inside, done), 2, "a wait of unknown age is a wait"),
-            ((inside, inside, None), 2, "whoever left no dump is asked for"),
+            ((inside, inside, None), 2, "the missing dump may matter"),
             ((inside, None, None), 3, "one of three says nothing"),
-            ((done, done, done), 0, "nobody waits"),
-            ((done, done, None), 3, "nobody waits, as far as can be seen")):
+            ((done, done, done), 0, "no rank waits"),
+            ((done, done, None), 3, "no visible rank waits")):
         got = status_of_dumps(collwatch, *dumps)
         check(got == status, f"{why}: status {got}, not {status}")
 

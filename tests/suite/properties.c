@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold for every scenario, over drawn ones (lab/suite/generate.h), whose nodes tell
- * leaders of it otherwise than it is:
+ * Properties that hold for every scenario. We draw scenarios (lab/suite/generate.h), change the
+ * digests that leaders get, and compare the verdicts:
  *
- *  - other rank numbers, another order of ranks and comms: the same verdict about the same ranks at
- *    the same time;
- *  - healthy ranks and comms besides: the same;
- *  - one rank not seen: never certain and wrong, the same answer never surer, and the coverage
- *    names it.
+ *  - Other rank numbers, or another order of ranks and comms: the verdict, its ranks and its time
+ *    stay the same.
+ *  - Additional healthy ranks and comms: the same.
+ *  - A hidden rank: the leader is never certain of a wrong verdict, never surer of the same one,
+ *    and the coverage names the hidden rank.
  *
  * usage: suite-properties [HOW_MANY [SEED]]
  */
@@ -32,15 +32,15 @@
 #define COMPANY 4u
 #define COMPANY_COMM UINT64_C(0xc0ffee)
 
-/* What leaders are told. */
+/* The changes to the digests that leaders get. */
 struct view {
 	uint32_t n;       /* ranks of the job */
 	uint32_t *label;  /* by old label: the new one; NULL = the same */
-	int64_t hidden;   /* label of a rank not seen; -1 = none */
-	bool has_company; /* healthy ranks beside it … */
+	int64_t hidden;   /* label of the hidden rank; -1 = none */
+	bool has_company; /* company_node has COMPANY healthy ranks more */
 	unsigned company_node;
-	uint64_t n_digests; /* … which has spoken so often */
-	uint32_t n_unnamed; /* pages and notices whose coverage does not name who is hidden */
+	uint64_t n_digests; /* digests of company_node so far */
+	uint32_t n_unnamed; /* pages and notices whose coverage does not name the hidden rank */
 };
 
 struct tally {
@@ -89,7 +89,7 @@ static int permute_digest(const struct view *view, struct cw_arena *arena, struc
 	return r;
 }
 
-/* With its process: of one that drives several devices all is seen, or nothing. */
+/* Removes the hidden rank and all ranks of its process: a leader sees a process as a whole. */
 static void hide(const struct view *view, struct cw_msg_digest *d)
 {
 	int32_t pid = 0;
@@ -104,8 +104,7 @@ static void hide(const struct view *view, struct cw_msg_digest *d)
 	d->n_ranks = n;
 }
 
-/* Of a comm in which everybody has done `done` calls, the last so long ago, and nobody is in one.
- */
+/* Returns a member of an idle comm. All members completed `done` calls, the last one age_ns ago. */
 static struct cw_msg_member quiet_member(uint64_t id, uint32_t nranks, uint32_t place,
 					 uint64_t done, int64_t age_ns)
 {
@@ -128,7 +127,7 @@ static struct cw_msg_member quiet_member(uint64_t id, uint32_t nranks, uint32_t 
 	};
 }
 
-/* A rank of the job has an idle comm besides, with the company. */
+/* Gives a rank of the job an idle comm with the company. */
 static int join_company(const struct view *view, struct cw_arena *arena, struct cw_msg_rank *rank)
 {
 	struct cw_msg_member *members =
@@ -282,8 +281,8 @@ static bool same_culprits(const struct outcome *base, const struct outcome *othe
 }
 
 /*
- * Who is absent while a comm is made is known where nobody else is there to be absent: among others
- * nobody may be named, but no wrong one.
+ * True if the other outcome names no rank where the base outcome names the absent rank of a comm's
+ * init. Healthy ranks more may hide which rank is absent, but must not make us name a wrong one.
  */
 static bool is_less_sure(const struct outcome *base, const struct outcome *other)
 {
@@ -358,7 +357,7 @@ static int permute(struct tally *t, const struct suite_scenario *s, const struct
 	return r;
 }
 
-/* One to which nothing happens by itself: what befalls company is not healthy. */
+/* Returns a node that no fault strikes as a whole: the company on it stays healthy. */
 static unsigned quiet_node(const struct suite_scenario *s)
 {
 	unsigned n = (s->n_ranks + s->per_node - 1) / s->per_node;
@@ -419,7 +418,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	printf("%" PRIu64 " scenarios, %" PRIu64 " properties violated, %" PRIu64
-	       " times nobody named among company\n",
+	       " times no rank named beside healthy ranks\n",
 	       t.n, t.failed, t.n_less_sure);
 	return t.failed ? 1 : 0;
 }

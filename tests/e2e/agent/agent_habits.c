@@ -210,7 +210,7 @@ static void mode_move(void)
 	set_up(1, 0, NULL);
 	work(10);
 	must(mkdtemp(root) != NULL && chdir(root) == 0, "chdir");
-	must(rmdir(root) == 0, "nobody keeps the directory busy");
+	must(rmdir(root) == 0, "no process keeps the directory busy");
 	if (geteuid() == 0) {
 		must(chroot("/proc/self/fdinfo") == 0 || chroot("/proc") == 0, "chroot");
 		must(setgid(NOBODY) == 0 && setuid(NOBODY) == 0, "setuid");

@@ -97,7 +97,7 @@ def test_every_type_with_every_reduction():
               (vars(o), kind, dtype))
         check(numbers.setdefault(("type", dtype), o.dtype) == o.dtype, "one number for a type")
         check(numbers.setdefault(("op", op), o.redop) == o.redop,
-              "one for a reduction, whatever the ranks' handles")
+              "one for a reduction, though the ranks' handles differ")
     check(len({n for (what, _), n in numbers.items() if what == "type"}) == len(SIZES), "each its own")
     check(len({n for (what, _), n in numbers.items() if what == "op"}) == OPS + 2, "each its own")
 

@@ -196,4 +196,4 @@ def test_a_field_that_is_missing_or_of_another_type_is_found():
         assert may_be_missing or deviations(missing), f"without {path}"
         wrong = with_change(document, path, lambda inner, name: inner.update({name: [7.5]}))
         assert deviations(wrong), f"{path} of another type"
-    assert deviations({**document, "surprise": 1}), "a field nobody promised"
+    assert deviations({**document, "surprise": 1}), "a field that the contract lacks"

@@ -404,7 +404,7 @@ def names_the_rank_that_hangs_a_job_with_its_stacks():
                  r"in read\(\), waits in \w+"):  # /proc/PID/{syscall,wchan} of another user
         expect(re.search(what, text), f"no {what} in {text}")
     expect(doc["id"] in journal(), "the journal has the alert")
-    wait_until(has_both_stacks, "the Python stacks of the culprit and of somebody who waits")
+    wait_until(has_both_stacks, "the Python stacks of the culprit and of a waiting rank")
     job.close()
 
 

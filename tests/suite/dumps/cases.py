@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that hang, or do not, and who holds them up by the semantics of NCCL and PyTorch.
+"""Jobs that hang, or do not, and the ranks that hold them up by the semantics of NCCL and PyTorch.
 
-A label is what follows from the job's program, not from what any tool says of its dumps. Where a
-case follows somebody else's, its source is named: facts only.
+Each label follows from the job's program. No tool's reading of the dumps decides it. If a case
+retells a published one, its source is named. We take over facts only.
 """
 from writer import Job
 
@@ -18,7 +18,7 @@ class Expect:
 
 
 HEALTHY = Expect(exits=(0,))
-# Somebody waits; nobody can be named.
+# A rank waits, and the dumps do not show for which rank.
 OPEN = Expect(exits=(2, 3), most="possible")
 
 
@@ -486,7 +486,7 @@ def batch_in_a_ring_without_one():
 
 @case(Expect(3, most="possible"))
 def batch_in_a_ring_without_one_and_its_dump():
-    """Those of other pairs in the same batches are open as well: nobody's network is to blame."""
+    """Other pairs of the same batches have open calls as well, so no single network is to blame."""
     job = Job(4, timed=True)
     for r in job:
         for k in range(4):
@@ -526,7 +526,7 @@ def members_of_batches_stay_scheduled():
 
 @case(OPEN)
 def receive_from_anybody():
-    """Nobody sends; who should have is not known."""
+    """No rank sends, and the dumps do not show which rank should have."""
     job = Job(4, backend="gloo")
     for r in job:
         r.coll(job.world, "all_reduce")
@@ -895,7 +895,7 @@ def nobody_receives_the_send():
 
 @case(Expect(3), source="sgl-project/sglang#1693")
 def tensor_parallel_gather_of_logits():
-    """A group of its own beside the world; the world has a CPU twin that nobody waits in."""
+    """A group beside the world with the same ranks. The world has a CPU twin, and no rank waits in it."""
     job = Job(8)
     tp = job.group("3", range(8), "tp")
     for r in job:
@@ -1017,7 +1017,7 @@ def sizes_in_a_batch_differ():
 
 @case(Expect(5, most="possible"))
 def missing_dumps_of_which_one_matters():
-    """Ranks 0 and 1 left none either, and nobody waits in a group of theirs but the world."""
+    """Ranks 0 and 1 left no dump either. Only the world is a group of theirs with waiting ranks."""
     job = Job(8)
     g = job.group("2", range(4, 8), "b")
     for r in job:

@@ -154,7 +154,7 @@ class Job:
         self.world = Group("0", range(n), desc)
         self.groups = [self.world]
         self.now = START_NS
-        self.in_order = True  # a device takes one call after the other, whatever the group
+        self.in_order = True  # a device takes the calls of all groups one after the other
         self.buffer = None    # entries kept
         self.asked_after_s = None  # the dumps were asked for, then; else the watchdog timed out
 

@@ -321,7 +321,7 @@ static char burn(void)
 	return 'k';
 }
 
-/* Changes the user as sudo does, whatever user the caller has. */
+/* Changes the user as sudo does. The caller may run as any user. */
 static char become(uid_t uid)
 {
 	need(seteuid(0) == 0 && setresuid(uid, uid, uid) == 0);

@@ -213,13 +213,13 @@ Test(verdict_deaths, gives_two_deaths_at_once_time_to_become_a_shutdown)
 	b->ranks[5].flags |= CW_RANKF_OOM_KILLED;
 	b->ranks[2].ended_ns = b->ranks[5].ended_ns = SB_NOW - 4 * SB_S;
 	expect(CW_CLASS_PROCESS_DEAD, "oom_killed", "2,5", "0-1,3-4,6-7");
-	cr_expect(v.is_proof, "nobody asked them to end");
+	cr_expect(v.is_proof, "no process asked them to end");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY, "who was first is not known");
 	b->ranks[2].flags &= ~(uint32_t)CW_RANKF_OOM_KILLED;
 	b->ranks[5].flags &= ~(uint32_t)CW_RANKF_OOM_KILLED;
 	b->ranks[2].term_signal = b->ranks[5].term_signal = 9;
 	expect(CW_CLASS_PROCESS_DEAD, "killed", "2,5", "0-1,3-4,6-7");
-	cr_expect(!v.is_proof, "somebody may be killing them all");
+	cr_expect(!v.is_proof, "a user may be killing them all");
 	cr_expect_eq(v.confidence, CW_CONFIDENCE_LIKELY);
 }
 

@@ -241,7 +241,7 @@ Test(verdict_independent_groups, ranks_of_its_process_that_stand_as_long_do_not_
 	judge_all();
 	cr_assert_eq(list.n, 1);
 	expect_nth(0, CW_CLASS_NEVER_ENTERED, "4-7", "0-1");
-	cr_expect_eq(list.v[0].confidence, CW_CONFIDENCE_LIKELY, "nobody waits for two of them");
+	cr_expect_eq(list.v[0].confidence, CW_CONFIDENCE_LIKELY, "no rank waits for two of them");
 }
 
 /* They have work of their own, or had none for long: the thread may be the same or another. */

@@ -217,7 +217,7 @@ Test(verdict_messages, tells_of_a_receive_that_was_omitted_when_both_are_done)
 	sends(1, 2, 4096);
 	all_are(CW_COMM_DESTROYED);
 	expect(CW_CLASS_P2P_UNMATCHED, "not_posted", "2", "");
-	cr_expect_not(v.is_proof, "nobody is woken for it");
+	cr_expect_not(v.is_proof, "it raises no alert");
 	cr_expect(cw_verdict_is_silent(&v));
 	cr_expect_str_eq(
 		said_text(&v.said),

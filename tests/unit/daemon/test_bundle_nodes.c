@@ -451,7 +451,7 @@ Test(bundle_nodes, a_node_that_goes_away_costs_the_others_nothing)
 	n_ranks[0] = n_ranks[2] = 1;
 	goes_away = true;
 	want("4711");
-	cr_expect_lt(run(), 2.5 * CW_BUNDLE_NODES_TRIES, "nobody waits for its answer");
+	cr_expect_lt(run(), 2.5 * CW_BUNDLE_NODES_TRIES, "the bundle does not wait for its answer");
 	cr_expect_str_eq(in_bundle(), "node-d 1; not node-b");
 }
 
@@ -463,7 +463,7 @@ Test(bundle_nodes, a_bundle_that_is_gone_takes_no_page)
 	cr_expect_eq(n_pages, 0);
 	want_for("bb22", "4712");
 	(void)run();
-	cr_expect_eq(n_pages, 0, "nobody has that job");
+	cr_expect_eq(n_pages, 0, "no node has that job");
 }
 
 /* One user's do not keep another's waiting. */

@@ -536,7 +536,7 @@ Test(postmortem, message_that_was_never_received_is_not_lost)
 	cr_assert_eq(c.n_alerts, 0, "it may still be received");
 	all_end(exits(0, 0));
 	cluster_run(&c, 30);
-	cr_assert_eq(c.n_alerts, 0, "nobody is woken for it");
+	cr_assert_eq(c.n_alerts, 0, "it raises no alert");
 	doc = only_postmortem();
 	cr_expect_str_eq(text(doc, "class"), "p2p_unmatched");
 	cr_assert_eq(json_array_size(json_object_get(doc, "wrong_data")), 1);

@@ -65,7 +65,7 @@ static const char *wait_for(uint32_t uid)
 Test(user_names, asks_the_system)
 {
 	make(NULL);
-	cr_assert_null(ask(0), "nobody can know without blocking");
+	cr_assert_null(ask(0), "only a blocking call knows");
 	cr_assert_str_eq(wait_for(0), "root");
 	cr_assert_null(wait_for(3999999999u), "the system does not know it");
 }
@@ -84,10 +84,10 @@ Test(user_names, keeps_each_for_an_hour)
 	cr_assert_str_eq(wait_for(25), "z");
 	now += CW_USER_NAME_NS - 1;
 	cr_assert_str_eq(ask(2), "c");
-	cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 1, "somebody was asked within the hour");
+	cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 1, "a query within the hour");
 	now++;
 	cr_assert_str_eq(ask(2), "c", "the old one stands until there is a new one");
-	cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0, "nobody was asked after an hour");
+	cr_assert_eq(event_base_loop(base, EVLOOP_ONCE), 0, "no query after an hour");
 }
 
 Test(user_names, many_users_take_turns)

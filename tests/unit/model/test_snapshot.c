@@ -128,7 +128,7 @@ Test(snapshot, replaces_windows)
 	uint32_t c = add_comm(1, 0, 2);
 	const struct cw_snap_member *copy = &snap->comms[c].members[0];
 
-	cr_expect_eq(cw_snapshot_set_window(snap, c, 0, ops, 1, 0, 5), -EINVAL, "nobody is there");
+	cr_expect_eq(cw_snapshot_set_window(snap, c, 0, ops, 1, 0, 5), -EINVAL, "no member");
 	cr_assert_eq(cw_snapshot_set_member(snap, c, 0, &m), 0);
 	cr_expect_null(copy->window);
 	cr_assert_eq(cw_snapshot_set_window(snap, c, 0, ops, 1, 3, 5), 0);

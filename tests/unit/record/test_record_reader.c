@@ -99,7 +99,7 @@ Test(record_reader, comm_ranks_out_of_range_are_unknown)
 	rec->comms[2].state = CW_COMM__MAX;
 	r = record_must_open();
 	cw_record_comms(r, &n);
-	cr_expect_eq(n, 2u, "a state nobody knows is not used");
+	cr_expect_eq(n, 2u, "a comm in an unknown state is unused");
 	cr_expect_eq(record_first_comm(r)[0].entry.comm_rank, -1);
 	cr_expect_eq(record_first_comm(r)[1].entry.comm_rank, -1);
 }

@@ -128,7 +128,7 @@ Test(agent_summary, says_in_which_step_it_was)
 	ncclComm_t comm = init("full");
 
 	call(comm);
-	cr_assert_eq(summary(1)->step_plus_1, 0, "nobody has marked one");
+	cr_assert_eq(summary(1)->step_plus_1, 0, "the program has marked no step");
 	cr_assert_eq(summary(1)->stride_log2_plus_1, 1, "all of it was looked at");
 	collwatch_mark_step(0);
 	call(comm);

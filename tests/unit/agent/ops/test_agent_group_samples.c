@@ -301,7 +301,7 @@ Test(agent_group_samples, of_a_group_that_was_not_launched_are_forgotten)
 	end_answer = ncclSuccess;
 	(void)simulate();
 	cr_assert_eq(outputs(), 0);
-	cr_assert_eq(n_seen, 2, "nobody knew of the former what would become of them");
+	cr_assert_eq(n_seen, 2, "the earlier groups' ends were unknown");
 	start();
 	all_reduce(comm, 3);
 	(void)end();

@@ -49,7 +49,7 @@ static void pass(void)
 static void sleep_through(void)
 {
 	(void)after(0);
-	cr_expect_eq(after(60), 0u, "nobody looked meanwhile");
+	cr_expect_eq(after(60), 0u, "no step in between saw the call");
 }
 
 Test(agent_open_calls, a_call_counts_once_it_has_been_open_for_two_seconds)

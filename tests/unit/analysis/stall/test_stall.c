@@ -288,7 +288,7 @@ Test(stall, does_not_take_an_old_reading_for_a_confirmation)
 	cr_expect_eq(stall_job_run_until(CW_STALL_HANG, 19 * SB_S), -1);
 	j.now_ns += 30 * SB_S;
 	stall_job_step();
-	cr_expect_neq(j.d.phase, CW_STALL_HANG, "nobody has looked at it for half a minute");
+	cr_expect_neq(j.d.phase, CW_STALL_HANG, "the last evaluation is half a minute old");
 	cr_expect_neq(stall_job_run_until(CW_STALL_HANG, 4 * SB_S), -1);
 }
 

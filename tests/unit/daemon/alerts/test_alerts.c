@@ -280,7 +280,7 @@ Test(alerts, what_another_node_has_delivered_is_not_sent_but_not_claimed_either)
 	cr_assert(cw_alerts_was_sent(alerts, &a1));
 	cr_assert_not(cw_alerts_was_sent_here(alerts, &a1), "another leader may speak");
 	cr_assert_not(cw_alerts_was_sent(alerts, &b1));
-	cr_assert_null(suppress_reason("a1"), "its bundle does not say that nobody was told");
+	cr_assert_null(suppress_reason("a1"), "its bundle does not call the alert suppressed");
 	put_bundle("a1");
 	cw_alerts_resend(alerts);
 	(void)event_base_loop(base, EVLOOP_NONBLOCK);
@@ -338,7 +338,7 @@ Test(alerts, notices_go_to_a_webhook_of_their_own)
 	cr_expect_str_eq(last_path, "/hook/quiet");
 	cr_expect_str_eq(last_key, "c1-notice", "not taken for the alert with that id");
 	cr_expect_not_null(strstr(last_body, "\"severity\":\"notice\""), "%s", last_body);
-	cr_expect_eq(posted, 0, "nobody was called");
+	cr_expect_eq(posted, 0, "no alert is posted");
 	cw_alerts_resend(alerts);
 	/* It goes to the receiver of the new configuration, and stays a notice. */
 	quiet = "/hush";
@@ -389,7 +389,7 @@ static void expect_posted_as_over(const char *key)
 	cr_expect_str_eq(last_key, key);
 	cr_expect_not_null(strstr(last_body, "resolved after 46 s"), "%s", last_body);
 	cr_expect_null(strstr(last_body, "kill -CONT"), "%s", last_body);
-	cr_expect_eq(posted, 0, "nobody was called");
+	cr_expect_eq(posted, 0, "no alert is posted");
 }
 
 Test(alerts, incident_that_ended_before_its_alert_was_delivered_is_a_notice_of_the_past)

@@ -691,7 +691,7 @@ Test(webhook, fails_for_now_where_a_name_is_not_found)
 	resolver->says[0] = "";
 	post_to("hooks.test", 2);
 	cr_assert_not(outcome.delivered);
-	cr_assert_eq(outcome.status, 0, "nobody refused it: it is tried again later");
+	cr_assert_eq(outcome.status, 0, "no server refused it: we try again later");
 	cr_assert_eq(resolver->asked, 2);
 }
 

@@ -161,7 +161,7 @@ Test(control, a_list_that_does_not_fit_a_message_holds_the_newest)
 	json_decref(doc);
 	doc = ask(&other, "incidents", "{\"max\": 1}", 0);
 	cr_assert_eq(json_integer_value(json_object_get(doc, "omitted")), 300,
-		     "nobody else's are counted");
+		     "other users' incidents do not count");
 	json_decref(doc);
 }
 

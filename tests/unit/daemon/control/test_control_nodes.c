@@ -117,10 +117,10 @@ Test(control_nodes, who_finds_no_place_is_told_that_nobody_was_asked)
 	fill();
 	cr_assert(ask(8, "incidents"));
 	pass(4.5);
-	cr_assert_eq(got[8].n, 1, "an answer comes, whatever the others do");
+	cr_assert_eq(got[8].n, 1, "an answer comes without the others");
 	cr_assert_eq(got[8].code, 0);
 	cr_expect_eq(cw_json_int(got[8].doc, "not_asked", 0), 2);
-	cr_expect_eq(cw_json_int(got[8].doc, "silent_count", -1), 0, "nobody was silent");
+	cr_expect_eq(cw_json_int(got[8].doc, "silent_count", -1), 0, "no node was silent");
 	pass(2);
 	for (unsigned i = 0; i < CW_PEER_QUERY_MAX; i++) {
 		cr_assert_eq(got[i].n, 1);
@@ -236,7 +236,7 @@ Test(control_nodes, tensor_summaries_are_asked_of_the_node_that_is_named)
 		       cw_transport_self(c.nodes[1].transport));
 	cr_assert(ask_with(0, "summaries", arguments));
 	pass(7);
-	cr_assert_eq(got[0].n, 1, "an answer comes, whatever that node does");
+	cr_assert_eq(got[0].n, 1, "an answer comes without that node");
 	cr_expect_eq(got[0].code, 3);
 	cr_expect_not_null(strstr(got[0].error, "could not be asked"), "%s", got[0].error);
 }

@@ -211,7 +211,7 @@ static void no_message(struct cw_agent_conn *conn, const struct cw_message *msg,
 
 static void no_close(struct cw_agent_conn *conn, void *user)
 {
-	cr_assert_fail("nobody was told about it");
+	cr_assert_fail("its opening was never reported");
 }
 
 struct socket_alone {

@@ -143,7 +143,7 @@ static unsigned look_at(void (*sleep_in)(int fd), int fd, unsigned last, unsigne
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	cr_expect_eq(cw_host_wait_look(proc_fd, &none, CW_HOST_WAIT_TTY, &lock),
-		     CW_HOST_WAIT_UNKNOWN, "nobody is there");
+		     CW_HOST_WAIT_UNKNOWN, "the process is gone");
 	(void)close(proc_fd);
 	return seen;
 }
@@ -202,7 +202,7 @@ Test(host_wait, sees_a_process_that_waits_for_a_socket, .timeout = 300)
 	int fds[2];
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	cr_expect_eq(look_at_reader(fds[0], CW_HOST_WAIT_SOCKET), CW_HOST_WAIT_SOCKET);
 }
@@ -212,7 +212,7 @@ Test(host_wait, sees_a_process_that_waits_for_a_terminal, .timeout = 300)
 	int master, slave;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	if (openpty(&master, &slave, NULL, NULL, NULL) < 0)
 		cr_skip_test("there are no terminals here");
 	cr_expect_eq(look_at_reader(slave, CW_HOST_WAIT_TTY), CW_HOST_WAIT_TTY);
@@ -223,7 +223,7 @@ Test(host_wait, sees_a_process_at_a_prompt, .timeout = 300)
 	int master, slave;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	if (openpty(&master, &slave, NULL, NULL, NULL) < 0)
 		cr_skip_test("there are no terminals here");
 	cr_expect_eq(look_at(in_select, slave, CW_HOST_WAIT_UNKNOWN, CW_HOST_WAIT_TTY),
@@ -235,7 +235,7 @@ Test(host_wait, sees_processes_that_wait_for_work, .timeout = 300)
 	int fds[2];
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	cr_assert_eq(pipe(fds), 0);
 	cr_expect_eq(look_at(in_read, fds[0], CW_HOST_WAIT_UNKNOWN, CW_HOST_WAIT_QUEUE),
 		     CW_HOST_WAIT_QUEUE);
@@ -256,7 +256,7 @@ static void in_a_loop(int fd)
 Test(host_wait, keeps_what_was_seen_while_the_thread_runs, .timeout = 300)
 {
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	cr_expect_eq(look_at(in_a_loop, -1, CW_HOST_WAIT_SOCKET, CW_HOST_WAIT_SOCKET),
 		     CW_HOST_WAIT_SOCKET);
 	cr_expect_eq(look_at(in_a_loop, -1, CW_HOST_WAIT_TTY, CW_HOST_WAIT_TTY), CW_HOST_WAIT_TTY);

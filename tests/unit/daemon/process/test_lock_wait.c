@@ -372,11 +372,11 @@ Test(lock_wait, a_lock_whose_owner_sleeps_is_closed_once_nobody_has_run, .timeou
 	struct rank r;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	begin(&r, wait_for_lock, false);
 	cr_assert_neq(r.host_activity.lock.on.address, 0);
 	windows(&r, 2 * CW_LOCK_WAIT_STILL_NS);
-	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "nobody knows who has it");
+	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "the owner is not known yet");
 	find_owner(&r);
 	cr_assert_neq(r.host_activity.lock.owner, 0);
 	cr_expect_neq(r.host_activity.lock.owner, r.pid);
@@ -384,7 +384,7 @@ Test(lock_wait, a_lock_whose_owner_sleeps_is_closed_once_nobody_has_run, .timeou
 	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	let_run(&r);
 	windows(&r, CW_LOCK_WAIT_STILL_NS);
-	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "somebody may let it go");
+	cr_expect_neq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK, "the owner may release it");
 	windows(&r, 2 * WINDOW_NS);
 	cr_expect_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
 	end(&r);
@@ -395,7 +395,7 @@ Test(lock_wait, what_helpers_run_does_not_count, .timeout = 300)
 	struct rank r;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	begin(&r, wait_for_lock, true);
 	let_run(&r); /* it has its name by now */
 	find_owner(&r);
@@ -411,7 +411,7 @@ Test(lock_wait, one_may_wait_for_itself, .timeout = 300)
 	struct rank r;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	begin(&r, wait_for_own_lock, false);
 	find_owner(&r);
 	cr_expect_eq(r.host_activity.lock.owner, r.pid);
@@ -441,7 +441,7 @@ static bool is_closed(void (*main)(bool is_helper), bool is_helper)
 Test(lock_wait, threads_that_only_each_other_can_wake_are_closed, .timeout = 300)
 {
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	cr_expect(is_closed(wait_for_each_other, false));
 	cr_expect(is_closed(wait_beside_reader, true), "a helper gives the program nothing");
 }
@@ -449,7 +449,7 @@ Test(lock_wait, threads_that_only_each_other_can_wake_are_closed, .timeout = 300
 Test(lock_wait, whom_something_else_may_wake_is_not_closed, .timeout = 300)
 {
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	cr_expect_not(is_closed(wait_beside_reader, false), "a message may come");
 	helper_name = "cuda-EvtHandlr";
 	cr_expect_not(is_closed(wait_beside_reader, true),
@@ -461,7 +461,7 @@ Test(lock_wait, whom_something_else_may_wake_is_not_closed, .timeout = 300)
 Test(lock_wait, python_threads_in_each_others_locks_are_closed, .timeout = 300)
 {
 	if (!may_look() || system("python3 -c pass") != 0)
-		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+		cr_skip_test("no Python, or /proc/PID/syscall is not readable");
 	cr_expect(is_closed(wait_for_python_locks, false));
 	cr_expect_not(is_closed(wait_beside_python_reader, false), "a message may come");
 }
@@ -504,7 +504,7 @@ Test(lock_wait, who_wants_a_kept_interpreter_is_closed, .timeout = 300)
 	struct rank r;
 
 	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
-		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+		cr_skip_test("no Python, or /proc/PID/syscall is not readable");
 	start(&r, want_kept_interpreter, false);
 	until_it_wants(&r);
 	windows(&r, CW_LOCK_WAIT_STILL_NS - WINDOW_NS);
@@ -528,7 +528,7 @@ Test(lock_wait, who_wants_an_interpreter_that_is_used_is_not_closed, .timeout = 
 	struct rank r;
 
 	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
-		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+		cr_skip_test("no Python, or /proc/PID/syscall is not readable");
 	start(&r, want_used_interpreter, false);
 	until_it_wants(&r);
 	for (unsigned i = 0; i < 3; i++) {
@@ -550,7 +550,7 @@ Test(lock_wait, a_lock_whose_owner_wants_the_interpreter_is_closed, .timeout = 3
 	struct rank r;
 
 	if (!may_look() || system("python3 -c 'import ctypes'") != 0)
-		cr_skip_test("no Python, or the kernel does not tell in which call a process is");
+		cr_skip_test("no Python, or /proc/PID/syscall is not readable");
 	start(&r, wait_crosswise, false);
 	let_all_want_it(&r);
 	windows(&r, 2 * WINDOW_NS);
@@ -567,7 +567,7 @@ Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
 	struct rank r;
 
 	if (!may_look())
-		cr_skip_test("the kernel does not tell in which call a process is");
+		cr_skip_test("/proc/PID/syscall is not readable");
 	start(&r, wait_for_each_other, false);
 	windows(&r, CW_LOCK_WAIT_ASK_NS + CW_LOCK_WAIT_STILL_NS + 3 * WINDOW_NS);
 	cr_assert_eq(r.host_activity.host_wait, CW_HOST_WAIT_LOCK);
@@ -585,12 +585,12 @@ Test(lock_wait, who_runs_now_and_then_is_not_closed, .timeout = 300)
 Test(lock_wait, only_what_looks_like_a_mutex_has_an_owner)
 {
 	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 4711, 1 }, false), 4711);
-	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 1, 0, 4711, 1 }, false), 0, "nobody waits");
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 1, 0, 4711, 1 }, false), 0, "no waiters");
 	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 0, 1 }, false), 0);
-	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 4711, 0 }, false), 0, "nobody has it");
+	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 4711, 0 }, false), 0, "no owner");
 	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 2, 0, 0x55555000, 0x7f12 }, false), 0,
 		     "a pointer");
 	cr_expect_eq(cw_lock_wait_owner((uint32_t[]){ 0x80000000 | 4711, 0, 0, 0 }, true), 4711,
-		     "somebody waits, as the kernel notes it");
+		     "the kernel's mark of a waiting thread");
 	cr_expect_eq(cw_lock_wait_read(getpid(), 8, false), 0, "nothing is there");
 }

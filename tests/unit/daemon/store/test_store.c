@@ -803,7 +803,7 @@ Test(store, a_bundle_grows_by_what_other_nodes_gave_to_a_part_of_the_store)
 	for (unsigned i = 1; i <= 3; i++)
 		cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", i, doc), 0);
 	cr_expect_eq(cw_store_add_remote_summaries(store, 1000, "4711", "a1", 4, doc), -ENOSPC);
-	cr_expect_geq(list_len(store), 15, "nobody else's had to go");
+	cr_expect_geq(list_len(store), 15, "no bundle of another user had to go");
 	json_decref(doc);
 	free(text);
 	cw_store_close(store);

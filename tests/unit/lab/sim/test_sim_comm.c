@@ -207,7 +207,7 @@ Test(sim_comm, tells_who_asks_of_a_peer_that_died)
 	struct sim_ranks ranks;
 
 	cr_assert_eq(sim_ranks_start(&ranks, 2, run_death_with_watchdog, NULL), 0);
-	cr_expect_eq(sim_ranks_wait(&ranks, 3, SIM_RANKS_DEADLINE_MS), 3, "nobody was told");
+	cr_expect_eq(sim_ranks_wait(&ranks, 3, SIM_RANKS_DEADLINE_MS), 3, "a rank still waits");
 	cr_expect_eq(sim_ranks_exit_status(&ranks, 1), 0, "line %d",
 		     sim_ranks_exit_status(&ranks, 1));
 	sim_ranks_stop(&ranks);

@@ -146,7 +146,7 @@ Test(suite_score, who_did_not_finish_is_an_answer_beside_a_difference_where_some
 	o.culprits = &other;
 	cr_expect_not(cw_score_is_right(&s, &o));
 	o.n_culprits = 0;
-	cr_expect_not(cw_score_is_right(&s, &o), "nobody is through: then they differ");
+	cr_expect_not(cw_score_is_right(&s, &o), "no rank is through: then they differ");
 	s.answers[1].incident = 1;
 	cr_expect(cw_score_is_right(&s, &o), "of another incident");
 	s.answers[0] = s.answers[1];

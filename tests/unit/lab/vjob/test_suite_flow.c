@@ -90,7 +90,7 @@ Test(suite_flow, a_broadcast_lets_its_root_run_ahead_as_far_as_slots_go)
 	for (unsigned seed = 1; seed <= 40; seed++) {
 		run("nccl", seed, "broadcast world 16", ABSENT);
 		cr_expect_leq(most(completed) - completed[4], SLOTS * (RANKS - 1));
-		cr_expect_eq(completed[0], most(completed), "nobody is ahead of the root");
+		cr_expect_eq(completed[0], most(completed), "no rank is ahead of the root");
 		if (completed[0] - completed[4] > furthest)
 			furthest = completed[0] - completed[4];
 	}

@@ -281,7 +281,7 @@ Test(baseline_collect, tells_a_rank_that_waits_what_it_has)
 	for (uint64_t i = 3; i < CW_REC_SUMMARY_RING + 3; i++)
 		cr_expect_eq(taken->newest[i % CW_REC_SUMMARY_RING], i);
 	finish();
-	cr_expect_eq(taken->newest[5], UINT64_MAX, "nobody reads on");
+	cr_expect_eq(taken->newest[5], UINT64_MAX, "the collector has stopped reading");
 	cr_expect_not(said.waited, "the agent knows nothing of it, and has written over two");
 	cr_expect_eq(file.counters[CW_BASELINE_N_LOST_TENSORS], 2);
 }
@@ -385,7 +385,7 @@ Test(baseline_collect, does_not_write_over_another_processes_baseline)
 	now_ns += CW_NS_PER_MS;
 	taken = kept_all();
 	cr_expect_eq(cw_baseline_collector_poll(collector, now_ns), -EEXIST);
-	cr_expect_eq(taken->newest[0], UINT64_MAX, "it would wait for nobody");
+	cr_expect_eq(taken->newest[0], UINT64_MAX, "the agent must not wait for a reader");
 	cr_expect_eq(cw_baseline_collector_free(collector, &said), -EEXIST);
 	collector = NULL;
 	cr_expect_eq(said.rank, 2);

@@ -139,7 +139,7 @@ Test(modules, a_scale_that_stays_explains_nothing)
 	setup();
 	scaled(1, NAN, NAN);
 	judge();
-	cr_expect(said.has_first, "nobody said what it is");
+	cr_expect(said.has_first, "the scale is unknown");
 	setup();
 	scaled(1, 65536, 32768);
 	steps[0][3].n_bad = 1;

@@ -153,7 +153,7 @@ Test(numerics_files, of_a_rank_with_devices_of_two_models_none_is_known)
 	cr_expect_str_eq(in.job.ranks[0].device, "");
 	w->comms[comms[0]].device = -1;
 	cr_assert_eq(read_all(), 0, "%s", err.text);
-	cr_expect_str_eq(in.job.ranks[0].device, "", "nobody knows of one of them");
+	cr_expect_str_eq(in.job.ranks[0].device, "", "one comm's device is unknown");
 	comms[0] = first;
 }
 

@@ -62,7 +62,7 @@ Test(tensor_samples, ranks_of_two_nodes_share_a_communicator_by_its_id_and_insta
 	cr_expect_str_eq(job.ranks[1].device, "A100", "copied");
 	cr_expect_eq(job.ranks[1].cuda_driver, 12040);
 	cr_expect_eq(job.ranks[1].nccl, 22703);
-	cr_assert_eq(job.n_comms, 2, "none is kept that nobody used");
+	cr_assert_eq(job.n_comms, 2, "the unused comm is left out");
 	cr_assert_eq(job.n_samples, 4);
 	cr_expect_eq(job.samples[2].rank, 1);
 	cr_expect_eq(job.samples[2].comm, job.samples[1].comm);

@@ -176,7 +176,7 @@ Test(anonymise, text_that_is_almost_an_address_takes_no_longer, .timeout = 60)
 	free(text);
 }
 
-/* Any word of ours may be somebody's host, and any host's name must not show in our sentences. */
+/* Any word of ours may be a host's name, and no host's name may show in our sentences. */
 Test(anonymise, sentences_do_not_depend_on_names)
 {
 	static const char *const hosts[] = {

@@ -143,7 +143,7 @@ Test(advice, the_network_is_looked_at_where_nobody_is_missing_in_the_making_of_a
 	json_decref(incident);
 	ask("init_stuck", "init", "node-a");
 	cr_assert(has_command("collwatch stacks 4711 3 "));
-	cr_assert(!has_command("NCCL_SOCKET_IFNAME"), "somebody is missing");
+	cr_assert(!has_command("NCCL_SOCKET_IFNAME"), "a rank is missing");
 }
 
 static bool says(const char *part)
@@ -261,7 +261,7 @@ Test(advice, of_a_signal_follows_what_is_known_of_it)
 {
 	ask_of_a_death(SIGSEGV, "kernel");
 	cr_expect(has_command("coredumpctl info 812"));
-	cr_expect(!has_command("journalctl"), "nobody sent it");
+	cr_expect(!has_command("journalctl"), "no process sent it");
 	ask_of_a_death(SIGABRT, "itself");
 	cr_expect(has_command("coredumpctl info 812"), "it called abort()");
 	ask_of_a_death(SIGKILL, "process");

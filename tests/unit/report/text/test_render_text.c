@@ -91,7 +91,7 @@ Test(render_text, tells_the_verdict_then_the_culprit_then_why)
 
 	expect_in_order(text, pieces);
 	cr_assert_null(strstr(text, "_PyEval_EvalFrameDefault"));
-	cr_assert_null(strchr(text, '\033'), "colour nobody asked for");
+	cr_assert_null(strchr(text, '\033'), "colour by default");
 	free(text);
 	cw_bundle_fini(&bundle);
 }
@@ -330,7 +330,7 @@ Test(render_text, says_what_is_missing_in_the_words_of_its_class)
 	free(text);
 	json_array_clear(bundle.evidence);
 	text = render(&bundle, &opts);
-	cr_assert_not_null(strstr(text, "no stacks in this bundle"), "nobody looked: %s", text);
+	cr_assert_not_null(strstr(text, "no stacks in this bundle"), "no stacks taken: %s", text);
 	free(text);
 	cw_bundle_fini(&bundle);
 }
