@@ -233,8 +233,9 @@ static void put_job(const struct cw_text *t, const json_t *job, bool with_user)
 }
 
 /*
- * Prints findings of numerics. what "tensor": the first value of each rank of this node that is not
- * a number. what "numbers": the first such rank of a job, and values that grow.
+ * Prints findings of numerics. With `what` = "tensor", list has each rank of this node that passed
+ * a NaN or infinity to NCCL, with the first such value. With "numbers", it has the first such rank
+ * of each job, and values that grow.
  */
 static void put_tensor_stats(const struct cw_text *t, const char *what, const json_t *list,
 			     bool with_user)
@@ -262,8 +263,8 @@ static void put_tensor_stats(const struct cw_text *t, const char *what, const js
 }
 
 /*
- * Prints the number of healthy peers and the names of the others, because a fleet has hundreds of
- * peers. Returns the number of lines.
+ * Prints the number of healthy peers, and the name of each other peer. A fleet has hundreds of
+ * healthy peers, so we do not name them. Returns the number of lines.
  */
 static unsigned put_peers(const struct cw_text *t, const json_t *peers)
 {

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Parses a time in one of these forms: "2h" (ago), "today", "yesterday", "14:30" of today,
- * "2026-11-23" or "2026-11-23 14:30[:05]", also with T for the blank, and the form of documents.
- * Times are in the time zone of this process, or in UTC if Z is at the end.
+ * Parses a time in one of these forms: "2h" (ago), "today", "yesterday", "14:30" (of today),
+ * "2026-11-23" and "2026-11-23 14:30[:05]". T may replace the blank. The form of times in our
+ * documents works, too. A final Z means UTC. Otherwise the time zone is that of this process.
  *
  * Returns 0 or -errno. -EINVAL: the text has none of these forms, or the calendar has no such day.
  * -ERANGE: the time is after now_wall_ns, or a date before 1970. A duration that reaches back

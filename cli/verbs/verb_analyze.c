@@ -208,7 +208,7 @@ static json_t *healthy_doc(const struct cw_snapshot *snap, const struct cw_slow_
 }
 
 /*
- * Writes the text for dumps in which a call is or may be open, but no visible rank is the reason.
+ * Writes the text for dumps that show, or may hide, an open call without a visible culprit.
  */
 static void say_nothing_known(const struct cw_snapshot *snap, char *text, size_t len)
 {
@@ -252,8 +252,8 @@ static int report_healthy(const struct analyze_args *args, const struct cw_snaps
 	json_t *doc;
 
 	/*
-	 * If calls are open, we have shifted the times of each dump separately (import/fr_time.c),
-	 * so we look for no late ranks.
+	 * If calls are open, each dump's times were shifted separately (import/fr_time.c). They
+	 * then show no late ranks.
 	 */
 	if (!is_open && cw_slow_find(snap, &slow) < 0)
 		return out_of_memory();
@@ -486,8 +486,8 @@ static int adopt_event(json_t *incident, const json_t *then)
 }
 
 /*
- * Finds the problem that the bundle's incident describes, because a job may have several at a time.
- * If none fits, takes the worst problem. *ret_v points into the list.
+ * A job may have several problems at a time. Finds the problem that the bundle's incident
+ * describes. If none fits, takes the worst problem. *ret_v points into the list.
  */
 static json_t *find_event(const struct cw_bundle *bundle, const struct cw_snapshot *snap,
 			  const struct cw_verdict_list *list, const struct cw_verdict **ret_v)

@@ -334,8 +334,7 @@ static int show_page(const struct report_args *args, const struct cw_bundle *bun
 }
 
 /*
- * Adds a document that says that the copy lacks summaries of other nodes, if the daemon omitted
- * some.
+ * If the daemon omitted summaries of other nodes from this copy, adds a document that says so.
  */
 static int note_omitted(struct cw_bundle *bundle)
 {

@@ -654,8 +654,8 @@ static void deliver_swept(struct cw_capture_job *job, struct swept *s)
 }
 
 /*
- * Ends a sweep. Captures each process without a Python stack in the usual way, or passes on its
- * evidence if no time or no place is left.
+ * Ends a sweep. If the sweep got no Python stack of a process, we capture this process in the usual
+ * way. If no time or no place in the queue is left, we pass on the evidence that we have.
  */
 static void end_sweep(struct cw_capture_job *job)
 {
@@ -676,8 +676,9 @@ static void end_sweep(struct cw_capture_job *job)
 }
 
 /*
- * Takes a line of the child. The child writes the lines of /proc before it parses memory of a
- * process, so we accept none after the first line of another kind.
+ * Takes a line of the child. The child writes all lines of /proc first, and then parses memory of
+ * processes. A hostile process may control the child from then on. We therefore accept no line of
+ * /proc after the first other line.
  */
 static void take_line(struct cw_capture_job *job, const char *text, size_t len, bool *is_parsing)
 {

@@ -97,8 +97,8 @@ static json_t *or_null(json_t *value)
 }
 
 /*
- * Returns the kernel stack that BPF has read. Without BPF, and only for a thread that hangs in the
- * kernel, we read it from /proc. This needs more rights.
+ * Returns the kernel stack that BPF has read. Without BPF we read it from /proc, but only if the
+ * thread hangs in the kernel. This needs more rights.
  */
 static json_t *kernel_stack(pid_t pid, pid_t tid, char state, const char *kernel,
 			    int64_t *ret_off_cpu_ns)

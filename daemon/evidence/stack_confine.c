@@ -41,8 +41,8 @@ int cw_stack_confine_taker(void)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/*
-	 * Raise the priority. If the kernel gave our processor to others, the rank's thread would
-	 * be stopped for that time.
+	 * Raise the priority. While we hold a rank's thread, another process on our processor would
+	 * make the stop longer.
 	 */
 	(void)setpriority(PRIO_PROCESS, 0, -20);
 	if (capng_get_caps_process() < 0)
@@ -62,10 +62,10 @@ int cw_stack_confine_taker(void)
 static int become(uid_t uid, gid_t gid)
 {
 	/*
-	 * Without the right to change users, the unwinder stays the daemon's user. It can then open
+	 * Without the right to change users, the unwinder keeps the daemon's user. It can then open
 	 * all files of that user, such as key files, the webhook's headers, and other users'
-	 * bundles. If a hostile program takes over the unwinder, it could write their content into
-	 * its answer, and its user would see it (docs/security.md).
+	 * bundles. A hostile program may take over the unwinder and write this content into the
+	 * answer. The program's user would then see the content (docs/security.md).
 	 */
 	if (capng_get_caps_process() < 0 || !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) ||
 	    !capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID))

@@ -405,8 +405,8 @@ static int take_thread(struct cw_stack_copy *copy, uint32_t i, struct hold *hold
 	memcpy(t->name, st.name, sizeof(t->name));
 	t->state = st.state;
 	/*
-	 * Only the time of a thread that sleeps is exact. For a thread that we hold, this is as
-	 * late as possible, because the hold itself makes the thread run.
+	 * Only the time of a thread that sleeps is exact. A hold makes the thread run, so we read
+	 * the time of a held thread as late as possible.
 	 */
 	if (st.state == 'S' || st.state == 'T')
 		t->run_ns = read_run_ns(copy, t->tid);

@@ -176,8 +176,8 @@ static json_t *symbol_text(const char *symbol)
 }
 
 /*
- * Describes one frame. pc: the address that we show. at: an address inside the instruction, by
- * which we look up the symbol.
+ * Describes one frame. pc: the address that we show. at: an address inside the instruction, for the
+ * look-up of the symbol.
  */
 static json_t *describe_frame(struct cw_unwinder *u, Dwarf_Addr pc, Dwarf_Addr at)
 {

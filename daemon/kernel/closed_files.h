@@ -7,8 +7,8 @@
  * BPF maps that need CAP_BPF.
  *
  * The loop waits for the answer, a few microseconds as a rule. A file of a process in execve() can
- * hang. The loop then waits CW_CLOSED_WAIT_MS at most, and gets -EAGAIN at once until the late
- * answer is there.
+ * hang the child. The loop then waits CW_CLOSED_WAIT_MS at most. Until the late answer arrives, all
+ * further reads fail at once with -EAGAIN.
  *
  * Without cw_closed_files_use(), the calling process reads the files itself. Loop thread only.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules for the party that ended a process. If the OOM killer chose the process, this explains
- * a SIGKILL, and we look for no sender. We name the sender of a signal only if this signal ended
- * the process. SIGTERM and the like only request an end. We blame such a request only if the
- * process exited soon afterwards.
+ * The rules that find the party that ended a process. The OOM killer's choice explains a SIGKILL,
+ * so we then look for no sender. We name the sender of a signal only if this signal ended the
+ * process. SIGTERM and the like only request an end. We blame such a request only if the process
+ * exited soon afterwards.
  */
 #include "daemon/kernel/kernel_facts.h"
 
@@ -35,8 +35,8 @@ static enum cw_end_by sender_kind(const struct cw_facts_signal *s, int32_t *ret_
 	if (s->flags & CW_FACTS_SENDER_IS_INIT)
 		return CW_END_BY_INIT;
 	/*
-	 * The sender was just exiting: this is PR_SET_PDEATHSIG, or the hang-up of a session whose
-	 * leader ended.
+	 * The sender was exiting itself. The signal is then that of PR_SET_PDEATHSIG, or the
+	 * hang-up after the end of a session's leader.
 	 */
 	if ((s->flags & CW_FACTS_SENDER_EXITS) && !by_self)
 		return CW_END_BY_PARENT;

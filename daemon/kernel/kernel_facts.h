@@ -24,9 +24,9 @@ int cw_kernel_facts_ending(const struct cw_facts_process *facts, struct cw_endin
 
 /*
  * Returns the time from the beginning of the process's end to monotonic_ns (CLOCK_MONOTONIC), in
- * ns. The other ranks notice the end later, because the kernel closes the process's sockets
- * afterwards (do_exit() in kernel/exit.c). -1 = the process lives, or the numbers make no sense, as
- * in another time namespace.
+ * ns. The kernel closes the process's sockets afterwards (do_exit() in kernel/exit.c), so the other
+ * ranks notice the end later. -1 = the process lives, or the numbers make no sense. The latter
+ * happens in another time namespace.
  */
 int64_t cw_kernel_facts_ended_age_ns(const struct cw_facts_process *facts, int64_t monotonic_ns);
 

@@ -129,9 +129,9 @@ static enum cw_mount_kind kind_of(const char *mountinfo, const struct mount *m, 
 
 /*
  * Returns the kind of the mount that holds the path. above: the overlay that has this path as a
- * layer; NULL = the path is no layer. An overlay is never its own layer, so we skip its mount. If
- * the root of a container is an overlay, its layers have paths of the host, and this table does not
- * have them.
+ * layer; NULL = the path is no layer. An overlay is never its own layer, so we skip its mount. The
+ * root of a container may be an overlay. Its layers then have paths of the host, and the
+ * container's table lacks these paths.
  */
 static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, size_t len,
 				       const struct mount *above, unsigned depth)
@@ -155,8 +155,8 @@ static enum cw_mount_kind kind_of_path(const char *mountinfo, const char *path, 
 }
 
 /*
- * True if the layer is remote. If the path of a layer is relative, we cannot know its mount,
- * because no table has the directory where the path begins.
+ * True if the layer is remote. We cannot know the mount of a relative path, because no table has
+ * the directory that the path starts from.
  */
 static bool is_remote_layer(const char *mountinfo, const struct mount *m, const char *path,
 			    size_t len, unsigned depth)
@@ -410,7 +410,7 @@ struct cw_mapped_memory *cw_mapped_memory_free(struct cw_mapped_memory *m)
 
 /*
  * Shortens len so that the range ends before the first page that is swapped out. pagemap does not
- * show this for shared memory, so we read no shared page at all.
+ * show swapped-out pages of shared memory, so we read no shared page at all.
  */
 static size_t without_swapped(const struct cw_mapped_memory *m, const struct range *range,
 			      uint64_t addr, size_t len)
@@ -486,7 +486,8 @@ bool cw_mapped_memory_has_local_start(pid_t pid)
 	bool ok = true;
 
 	/*
-	 * If the kernel hides the addresses from us, we read the arguments anyway, as any user may.
+	 * If the kernel hides the addresses from us, we read the arguments without this check. Any
+	 * user may read them.
 	 */
 	if (!read_start(pid, at) || !at[0] || cw_mapped_memory_new(pid, &m) < 0)
 		return true;

@@ -11,9 +11,9 @@
  * mountinfo identify the file system. statfs(2) would call the file system; reading these tables
  * does not. If a device is in no table, we do not read it.
  *
- * We judge an overlay by its layers, if the mounts of root or of the daemon name them. If an
- * overlay exists only in the process's own mount namespace, its layers may be anywhere, so we do
- * not read it.
+ * We judge an overlay by its layers, if the mounts of root or of the daemon name them. The layers
+ * of an overlay may be anywhere if it exists only in the process's own mount namespace. We do not
+ * read such an overlay.
  *
  * The result holds only for a moment. The program may map another file right afterwards and then
  * hold our reader. We therefore limit the number of such readers per user (CW_CHILD_MAX_ABANDONED).
@@ -45,8 +45,8 @@ bool cw_mapped_memory_is_local(const struct cw_mapped_memory *m, uint64_t dev);
 bool cw_mapped_memory_is_local_path(const struct cw_mapped_memory *m, const char *path);
 
 /*
- * True if we may read /proc/PID/cmdline and environ. A process chooses the memory of its arguments
- * and its environment, and this memory may come from a server.
+ * True if we may read /proc/PID/cmdline and environ. A process can move its arguments and its
+ * environment to any memory, also to memory that comes from a server.
  */
 bool cw_mapped_memory_has_local_start(pid_t pid);
 

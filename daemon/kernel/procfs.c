@@ -158,8 +158,8 @@ bool cw_procfs_may_see(int proc_fd, pid_t tid, uid_t uid)
 	    cw_procfs_parse_ids(text, &ids) < 0 || !has_ids_of(proc_fd, &ids, uid))
 		return false;
 	/*
-	 * An ended process has no memory. The kernel then shows root as the owner of its status
-	 * file, which does not mean that the program is hidden.
+	 * An ended process has no memory, so the kernel shows root as the owner of its status file.
+	 * Its program is not hidden for that reason.
 	 */
 	state = find_line(text, "State:");
 	return st.st_uid == uid || (state && strspn(state, " \tZX") > strspn(state, " \t"));

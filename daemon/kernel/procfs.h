@@ -40,14 +40,14 @@ int cw_procfs_parse_stat(const char *text, struct cw_procfs_stat *ret);
 int cw_procfs_stat(pid_t pid, pid_t tid, struct cw_procfs_stat *ret);
 
 /*
- * We show a user only what this user may read of the process directly (ptrace(2),
- * PTRACE_MODE_READ_FSCREDS). Some programs hide from their own user: a program that is set-user-ID
- * or set-group-ID, has file capabilities, or may be run but not read. A program may also hide
- * itself (PR_SET_DUMPABLE).
+ * We show a user only facts that this user may read of the process directly (ptrace(2),
+ * PTRACE_MODE_READ_FSCREDS). The kernel hides some programs from their own user: a program that is
+ * set-user-ID or set-group-ID, has file capabilities, or may be run but not read. A program may
+ * also hide itself (PR_SET_DUMPABLE).
  *
- * The kernel shows this by the owner of /proc/PID/status, which is root unless the program is
- * dumpable. (The directory itself always belongs to the effective user.) A program may declare
- * itself dumpable again and still have special ids or capabilities, so we check these, too.
+ * The owner of /proc/PID/status shows this: it is root unless the program is dumpable. (The
+ * directory itself always belongs to the effective user.) A program with special ids or
+ * capabilities may declare itself dumpable again, so we check ids and capabilities, too.
  * Capabilities in a user namespace of the same user do no harm.
  */
 #define CW_PROCFS_NOT_VISIBLE                                                                      \

@@ -146,8 +146,8 @@ int cw_procstat_open(pid_t pid)
 
 /*
  * True if the process is in the middle of execve(). The kernel then gives up the old memory and
- * closes descriptors, which takes as long as their file systems take. A read of "stat", "io" or
- * "syscall" would wait for this. A read of "statm" does not wait. During execve() it shows the new
+ * closes descriptors, and slow file systems delay the close. A read of "stat", "io" or "syscall"
+ * would wait for its end. A read of "statm" does not wait. During execve() it shows the new
  * memory, still without program text. A process without any memory has ended.
  */
 static bool is_in_execve(int proc_fd)

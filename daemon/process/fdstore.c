@@ -117,8 +117,8 @@ static bool is_pidfd(int fd)
 }
 
 /*
- * Returns the entry with this name. If the last entry has another name, adds a new one: the manager
- * passes descriptors with the same name one after the other.
+ * Returns the entry with this name. The manager passes descriptors of the same name one after the
+ * other. If the last entry has another name, we therefore add a new one.
  */
 static struct cw_fdstore_entry *entry_for(struct cw_fdstore_entry *list, size_t *n,
 					  const char *name)

@@ -5,10 +5,10 @@
  * a rank dies while no daemon runs, the next daemon still reports the rank's last ops. If a stopped
  * or wedged rank cannot reconnect, the next daemon watches it again at once.
  *
- * The name of the two descriptors is the identity of the process: "rank.1.PID.START.UID.GID". When
- * we know how the process ended, we store only the record, and append ".LIVENESS.CODE.SIGNAL.ENDED"
- * (ENDED in ns of CLOCK_MONOTONIC). The 1 is the version of the name. If a name has another
- * version, we remove its descriptors from the store.
+ * The name of the two descriptors is the identity of the process: "rank.1.PID.START.UID.GID". The 1
+ * is the version of the name. If a name has another version, we remove its descriptors from the
+ * store. Once we know how the process ended, we store only the record. Its name then has the suffix
+ * ".LIVENESS.CODE.SIGNAL.ENDED" (ENDED in ns of CLOCK_MONOTONIC).
  *
  * Without a service manager these functions do nothing. Loop thread only. If the manager does not
  * read its socket, they wait for it, as sd_notify.h explains.

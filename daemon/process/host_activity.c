@@ -127,8 +127,8 @@ static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, 
 }
 
 /*
- * Updates an entry with the current values, and computes what it used since the last scan. If a
- * complete scan did not have it, it is new, and all its CPU time counts. NULL = out of memory.
+ * Updates an entry with the current values, and computes its use since the last scan. An entry that
+ * a complete scan lacked is new, so all its CPU time counts. NULL = out of memory.
  */
 static struct cw_host_activity_cpu *table_update(struct cw_host_activity_table *t, pid_t id,
 						 const struct cw_procstat *st, uint64_t io_bytes,
@@ -511,8 +511,8 @@ static void note_cpu_of_others(struct cw_host_activity *h, const struct cw_procs
 }
 
 /*
- * Returns the kind of activity that costly reads show, at the end of a window in which the cheap
- * reads showed none. NULL = none.
+ * Returns the kind of activity that costly reads show. We need these reads after a window without
+ * activity in the cheap reads. NULL = none.
  */
 static const char *close_look(struct cw_host_activity *h,
 			      const struct cw_host_activity_process *process,
@@ -526,8 +526,8 @@ static const char *close_look(struct cw_host_activity *h,
 	if (has_used_cpu(h, st) || is_work(st->cpu_ticks - h->base_ticks, dt_ns)) {
 		bool had_threads = h->threads.is_valid;
 		/*
-		 * If the previous scan is older than the window, we know which threads used the
-		 * ticks, but not whether they did it in this window.
+		 * A scan shows which threads used ticks since the previous scan. If that scan is
+		 * older than the window, some of these ticks may be older, too.
 		 */
 		bool was_of_base = had_threads && h->threads_ns == h->base_ns;
 
@@ -602,8 +602,8 @@ static void look_at_runner(struct cw_host_activity *h,
 	if (helper < N_HELPERS || is_named_helper(process, tid) || wants)
 		return;
 	/*
-	 * Do not count a thread that we have only seen awake, because it may wait for the
-	 * interpreter's lock next. When we see it asleep in another wait, it counts as new.
+	 * We do not count a thread before we have seen it asleep, because its next wait may be for
+	 * the interpreter's lock. Once it sleeps in another wait, it counts as a new thread.
 	 */
 	if (process->interpreter.bytes && !e->has_slept)
 		return;
@@ -617,8 +617,9 @@ static void look_at_runner(struct cw_host_activity *h,
 
 /*
  * Inspects all threads. If we cannot read a thread, it has ended. The hash then changes, as it does
- * when a thread runs. If the first thread waits for no mutex, we stop at a thread that another
- * process may wake. Most processes have such a thread, so this saves most of the work.
+ * when a thread runs. If the first thread waits for no mutex, a single thread that another process
+ * may wake decides, and we stop there. Most processes have such a thread, so this saves most of the
+ * work.
  */
 static struct runners look_at_runners(struct cw_host_activity *h,
 				      const struct cw_host_activity_process *process,

@@ -6,8 +6,9 @@
  * is unknown.
  *
  * We report waits that another process may end. These are waits for a socket, a terminal or a pipe,
- * for one of several of them, or for a time. A futex counts, too, if it looks like that of a
- * semaphore or condition. An idle rank of a server or of an interactive session has such waits.
+ * waits for several of them (poll), and waits with a time limit. A futex counts, too, if it looks
+ * like that of a semaphore or condition. An idle rank of a server or of an interactive session has
+ * such waits.
  *
  * A Python lock is a semaphore, so waiting for it looks like waiting for a queue. We can tell the
  * interpreter lock apart by the address of its futex word (agent/python/interpreter.h).
@@ -71,7 +72,7 @@ int cw_host_wait_thread(int proc_fd, pid_t tid, struct cw_host_futex *ret);
  * unknown. Depends only on the line, like the functions below.
  */
 int cw_host_wait_fd(const char *line);
-/* True if the line is a wait for one of several things, for a time, or for a condition. */
+/* True if the line is a wait for several descriptors, for a time, or for a condition. */
 bool cw_host_wait_is_for_any(const char *line);
 /* Returns the mutex that the thread of this line waits for; address 0 = none. */
 struct cw_host_lock cw_host_wait_lock(const char *line);

@@ -336,8 +336,8 @@ void cw_process_watch(struct cw_process *p, struct cw_kernel_events *kernel)
 }
 
 /*
- * Greatest difference by which an end in the kernel's notes may precede our last read of /proc. The
- * process may have been dying at that read, because it takes long to release all memory and files.
+ * An end in the kernel's notes may precede our last read of /proc by at most this much. A process
+ * takes long to release all memory and files, so it may have been dying at that read.
  */
 #define ENDS_UNSEEN_NS (10 * CW_NS_PER_S)
 
@@ -353,8 +353,8 @@ int cw_process_ending(struct cw_process *p, int64_t now_ns, int64_t monotonic_ns
 	p->has_kernel_end = true;
 	age_ns = cw_kernel_facts_ended_age_ns(&facts, monotonic_ns);
 	/*
-	 * Accept the kernel's time only if it is after our last read, when the process lived, and
-	 * before the pidfd became readable. In a time namespace it may be wrong.
+	 * In a time namespace the kernel's time may be wrong. We accept it only if it lies between
+	 * our last read of the living process and the moment when the pidfd became readable.
 	 */
 	if (age_ns >= 0 && now_ns - age_ns < p->ending_ns &&
 	    now_ns - age_ns >= p->stat_ns - ENDS_UNSEEN_NS)
@@ -547,9 +547,9 @@ static struct cw_process *longest_dead_of(struct cw_process *table, uid_t uid,
 }
 
 /*
- * Chooses by the quotas. The table is in order of registration. The quotas remove the youngest
- * process first, so we treat dead processes as younger than living ones. The process that died
- * first counts as the youngest.
+ * Chooses by the quotas, which remove the youngest process first. The table is in order of
+ * registration. Dead processes should go first, so they count as younger than all living ones, and
+ * the process that died first counts as the youngest.
  */
 static int by_quota(struct cw_process *table, uid_t uid, const struct cw_process_quota *quota,
 		    void **ret)

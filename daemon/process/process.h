@@ -66,8 +66,8 @@ struct cw_process {
 	struct cw_op_stats ops;
 	struct cw_nonfinite_input nonfinite_input;
 	/*
-	 * True if we must still sample the process's record: the process ended or registered while
-	 * its user's budget was spent.
+	 * True if the process ended or registered while its user's budget was spent. We must still
+	 * sample its record.
 	 */
 	bool owes_sample;
 	/* True if the process's job has an urgent event, so that we sample the process first. */
@@ -92,10 +92,10 @@ struct cw_process {
 	struct cw_job_key job_key;
 
 	uint32_t liveness; /* enum cw_liveness */
-	int64_t stat_ns;   /* time at which we last read /proc; 0 = never */
+	int64_t stat_ns;   /* time of our last read of /proc; 0 = never */
 	/*
-	 * Beginning of the end: when the process began to end by the kernel's notes, or when its
-	 * pidfd became readable.
+	 * Time when the process began to end, from the kernel's notes. Without such a note, the time
+	 * when its pidfd became readable.
 	 */
 	int64_t ending_ns;
 	/*
@@ -169,9 +169,9 @@ struct cw_job_id cw_process_job_id(const struct cw_process *p);
 bool cw_process_is_of(const struct cw_process *p, const struct cw_job_id *job);
 
 /*
- * Returns the facts about p for digests and windows, borrowed until p changes. held_ns: the total
- * time that this daemon did not run, now_ns minus its awake clock. The facts cannot cover that
- * time.
+ * Returns the facts about p for digests and windows, borrowed until p changes. The facts cannot
+ * cover the time when this daemon did not run. held_ns: the total of that time, which is now_ns
+ * minus the daemon's awake clock.
  */
 struct cw_digest_rank cw_process_facts(const struct cw_process *p, int64_t now_ns, int64_t held_ns);
 /* Formats the cause of p's death or stop for users. "" = unknown. */
@@ -231,9 +231,9 @@ struct cw_process_quota {
 };
 
 /*
- * Chooses the process that must leave the table for a new process of uid, by the quotas of
- * identity/quota.h. Of the chosen user's processes, the one that has been dead for longest goes
- * first. If none is dead, the youngest goes. A user at a limit may replace a dead process of its
+ * Chooses the process that must leave the table for a new process of uid. The quotas of
+ * identity/quota.h choose the user. Of this user's processes, the longest dead process goes first.
+ * If none is dead, the youngest goes. A user at a limit may replace a dead process of its
  * own. Returns 0 or -errno. *ret: the process; NULL = the table is not full. -EDQUOT: the table is
  * full, and no process has to leave it for uid. -ENOMEM: out of memory.
  */

@@ -5,9 +5,9 @@
  * When the store opens, we make the index from the directories. There is no index on disk, because
  * it could disagree with the bundles.
  *
- * If we cannot write a bundle (disk full, read-only, or gone), its entry has the bundle until
- * cw_store_retry() has written it. On ENOSPC we first remove bundles from disk. We remove only a
- * few per try, because it may be another program that fills the disk.
+ * If we cannot write a bundle (disk full, read-only, or gone), its entry keeps the bundle in memory
+ * until cw_store_retry() has written it. On ENOSPC we first remove bundles from disk. Another
+ * program may be filling the disk, so we remove only a few per try.
  */
 #include "daemon/store/store.h"
 
@@ -188,8 +188,8 @@ static void load_bundle(struct cw_store *store, const char *id)
 	e = entry_find(store, id);
 	if (e && e->is_held)
 		/*
-		 * The bundle was put while there was no directory, so it is newer than the one on
-		 * disk.
+		 * The bundle in memory dates from a time without a directory, so it is newer than
+		 * the bundle on disk.
 		 */
 		return;
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))

@@ -156,8 +156,8 @@ const char *cw_store_sent_how(struct cw_store *store, uint32_t uid, const char *
 /* True if this user has this bundle and its incident is over. Reads only memory. */
 bool cw_store_is_over(struct cw_store *store, uint32_t uid, const char *id);
 /*
- * Finds an alert that is not settled, because its server was away until the job or the daemon
- * ended. Looks at bundles of the last day. Returns the bundle's incident, a new reference;
+ * Finds an alert that is not settled. Its server was unreachable until the job or the daemon ended.
+ * Looks at bundles of the last day. Returns the bundle's incident, a new reference;
  * NULL = there is none. Returns the same incident again only after five minutes.
  */
 json_t *cw_store_next_unsent(struct cw_store *store);

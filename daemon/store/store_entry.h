@@ -21,14 +21,14 @@ struct cw_store_entry {
 	int64_t uid;     /* user that owns the job; -1 = unknown */
 	int64_t wall_ns; /* time of the last put, by the store's clock */
 	uint64_t bytes;
-	/* Monotonic time at which cw_store_next_unsent() last returned this bundle; 0 = never. */
+	/* Monotonic time when cw_store_next_unsent() last returned this bundle; 0 = never. */
 	int64_t resent_ns;
 	bool is_held;                      /* true if the bundle is only in memory */
 	char closed_as[16];                /* field of the incident; "" = the incident is open */
 	char severity[16], suppressed[16]; /* fields of the incident; "" = it has no such field */
 	/*
-	 * Awake time since when no node has its incident open, as far as we know; 0 = some node
-	 * has.
+	 * Awake time of the first check that found the incident open on no node, if all later
+	 * checks agree; 0 = the last check found it open.
 	 */
 	int64_t unseen_ns;
 	/* is_postmortem: the bundle has a post-mortem and no incident, so there is no alert. */
