@@ -49,8 +49,8 @@ struct cw_fr_set {
  *  3. the number after "rank" in the name;
  *  4. the rank in the dump.
  *
- * If several files end with the same number, and their numbers after "rank" are all different, the
- * numbers after "rank" are the ranks. cw_fr_snapshot() decides that.
+ * Several files may end with the same number. If their numbers after "rank" all differ, these
+ * numbers are the ranks. cw_fr_snapshot() decides that.
  *
  * Damage becomes a note, not an error. Returns 0 or -E2BIG (too many files).
  */
@@ -65,8 +65,8 @@ __attribute__((format(printf, 2, 3))) void cw_fr_set_note(struct cw_fr_set *set,
  * Merges the set into a snapshot. The caller may run it again on the same set.
  *
  * by_order matters if the dumps do not show which calls the device has reached. With by_order we
- * assume that each rank's device is at the rank's oldest pending call, and that calls on other
- * groups are behind that call. The assumption is true if the program waits for its calls one by
+ * assume that each rank's device is at the rank's oldest pending call. It has not reached the
+ * pending calls on other groups. The assumption is true if the program waits for its calls one by
  * one. It may be false for asynchronous calls.
  *
  * Returns 0 or -errno; -ENODATA: the set contains no dump.
@@ -75,8 +75,8 @@ int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **re
 
 /*
  * Merges the set with and without an assumed order of calls (cw_fr_snapshot()), and returns the
- * more informative snapshot. We use the order only if without it no rank is missing anywhere, and
- * if it shows a cycle.
+ * more informative snapshot. We use the order if it shows a cycle and the other snapshot shows no
+ * missing rank.
  */
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret);
 

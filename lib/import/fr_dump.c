@@ -321,9 +321,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * Assigns ids to groups whose id no entry shows. PyTorch numbers groups in the order of creation.
- * Names (decimal unless the user chose one) and ids both grow. So the i-th name belongs to the i-th
- * id, if there are as many names as ids and no entry contradicts. The first group, of all ranks,
+ * Assigns ids to groups whose id no entry shows. PyTorch numbers groups in the order of creation,
+ * so names (decimal unless the user chose one) and ids both grow. If there are as many names as ids
+ * and no entry contradicts, the i-th name belongs to the i-th id. The first group, of all ranks,
  * has no status until its first call.
  */
 static void guess_ids(struct reader *r, int64_t *ids, uint32_t n)
@@ -507,8 +507,9 @@ static void note_time(struct cw_fr_dump *dump, int64_t t_ns)
 }
 
 /*
- * Takes the pg_id of an entry. If the id is higher than in earlier entries, the group was created
- * anew under the same name. Returns false for a lower id after a higher one, which is inconsistent.
+ * Takes the pg_id of an entry. A higher id than in earlier entries means that the program created
+ * the group anew under the same name. Returns false for a lower id after a higher one, which is
+ * inconsistent.
  */
 static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_t order)
 {
@@ -530,8 +531,8 @@ static bool take_id(struct cw_fr_group *g, const struct cw_value *entry, uint32_
 
 /*
  * True if one counter, starting at 0, numbers all calls of all groups and kinds. PyTorch's recorder
- * does not number calls in this way, but torchcomms does (hooks/fr/FlightRecorder.cpp). We
- * recognise it by a collective with number 0, or by numbers of all groups that form one sequence.
+ * does not number calls in this way, but torchcomms does (hooks/fr/FlightRecorder.cpp). Two signs
+ * show it: a collective has number 0, or the numbers of all groups form one sequence.
  */
 static bool is_numbered_together(const struct cw_fr_dump *dump)
 {
@@ -716,8 +717,8 @@ static int interpret(struct reader *r)
 
 /*
  * Estimates the memory that the dump takes: the parsed document, the parser's values and ours. The
- * parts are an object with its table, a member, and an item. We do not recognise strings, so
- * characters in texts count too, and the result is too high rather than too low.
+ * parts are an object with its table, a member, and an item. We count these characters in texts,
+ * too, because we do not recognise strings. The result is too high rather than too low.
  */
 static size_t json_memory(const uint8_t *data, size_t size)
 {

@@ -328,8 +328,8 @@ bool cw_fr_entry_read(struct cw_fr_dump *dump, const struct cw_value *entry, str
 	if (int_at(entry, "is_p2p", cw_op_is_p2p(op->kind)))
 		op->flags |= CW_FR_P2P;
 	/*
-	 * We refuse a collective that claims to be point-to-point, because we cannot tell which
-	 * calls its number counts.
+	 * We refuse a collective that claims to be point-to-point. Its number may count
+	 * collectives or point-to-point calls.
 	 */
 	if (op->flags & CW_FR_P2P && cw_op_is_collective(op->kind))
 		return false;
@@ -414,8 +414,8 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 	if (first && !has_earlier && may_be_rest(dump, first))
 		first->flags |= CW_FR_NO_SHAPE;
 	/*
-	 * We drop the end entry if members are listed, or if it ends a p2p batch, because it then
-	 * adds nothing. Without listed members, it is all that we know about the collectives.
+	 * The end entry adds nothing if members are listed, or if it ends a p2p batch. We then drop
+	 * it. Otherwise it is our only knowledge of the collectives.
 	 */
 	if (first || (last->flags & CW_FR_P2P))
 		last->group = UINT32_MAX;
@@ -424,9 +424,9 @@ static void settle(struct cw_fr_dump *dump, uint32_t end)
 /*
  * Examines two calls with the same number and no end entry. A dump of active entries omits the end
  * entry of a coalesced group once that entry is completed. It still lists the members, which have
- * no state of their own; we mark them as orphans. A dump with completed calls contains the end
+ * no state of their own. We mark them as orphans. A dump with completed calls contains the end
  * entry too, unless the launch is still in progress. A call that completed by itself is no member
- * of a group, so its number is bad.
+ * of a group, so the shared number is bad.
  */
 static void look_at_pair(const struct cw_fr_dump *dump, struct cw_fr_op *before,
 			 struct cw_fr_op *op, bool *before_is_bad, bool *is_bad)

@@ -157,7 +157,7 @@ static uint64_t last_completed(const struct fr_comm *comm, const struct fr_place
 
 /*
  * True if no member can finish the call before all members have entered it. An all_to_all is no
- * such call: a member may finish it although another member, which has no data for it, is missing.
+ * such call. A member may finish it without a missing member that has no data for it.
  */
 static bool needs_all(const struct cw_fr_op *op)
 {
@@ -195,7 +195,7 @@ static struct last find_last(const struct fr_comm *comm)
 
 /*
  * True if the call counts as completed but may have ended by its time-out. Such a call needs all
- * members, and not all of them had entered it when their dumps were taken.
+ * members, and by their dumps not all of them had entered it.
  */
 static bool may_have_failed(const struct cw_fr_op *op, const struct last *last)
 {
@@ -323,9 +323,8 @@ static struct cw_op make_collective(struct fr_comm *comm, const struct cw_fr_dum
 		const struct cw_fr_op *best = best_call(comm, op);
 
 		/*
-		 * Either we know only this member's version of the call, or the others used a known
-		 * type and this unknown type differs from theirs. In both cases we keep the
-		 * member's own properties.
+		 * We keep the member's own properties in two cases. No other member shows this
+		 * call. Or the other members use a known type, which this unknown type cannot be.
 		 */
 		if (!(op->flags & CW_FR_NO_SHAPE))
 			return out;
@@ -439,8 +438,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	uint64_t lowest_pending = 0;
 
 	/*
-	 * op_index counts only this rank's calls. The exception is the value 1, which means the
-	 * first call ever: such a call gets more patience.
+	 * op_index counts this rank's calls from the first listed call on. The value 1 must mean
+	 * the first call ever, because such a call gets more patience.
 	 */
 	if (ops[0].coll_seq > 1)
 		m->op_index = ops[0].coll_seq - 1;
@@ -473,8 +472,8 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 	m->coll_completed =
 		lowest_pending ? completed_before(comm, place, lowest_pending) : m->coll_entered;
 	/*
-	 * A call before the oldest listed one has not completed either, so the rank may be in that
-	 * call.
+	 * A call before the oldest listed call has not completed either, so the rank may be in the
+	 * earlier call.
 	 */
 	if (lowest_pending > m->coll_completed + 1)
 		forget_progress(m);
@@ -493,8 +492,8 @@ static bool all_take_part(unsigned kind)
 
 /*
  * True if a member lists no call on the group, but the dump may lack its current call. If dumps
- * list only open calls, the member is in no call. Otherwise the buffer may have lost the call. Or
- * the recorder was reset, if the member must have made calls before.
+ * list only open calls, the member is in no call. Otherwise the buffer may have lost the call. A
+ * reset of the recorder is also possible if the member must have made calls before.
  */
 static bool may_have_lost_calls(const struct fr_comm *comm, const struct fr_place *place)
 {
@@ -563,9 +562,9 @@ static void choose_ops(struct cw_snap_member *m)
 }
 
 /*
- * True if others completed calls that this member must have entered after its dump was taken. We
- * allow a margin of one call: if calls differ, NCCL may let some ranks leave a call that needs all
- * members.
+ * True if other members completed calls that this member must have entered after its dump. We allow
+ * a margin of one call. If calls differ, NCCL may let some ranks leave a call before all members
+ * have come.
  */
 static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
 {

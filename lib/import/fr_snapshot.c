@@ -6,14 +6,13 @@
  * members by collective_seq_id, the only number that is comparable between ranks.
  *
  * Point-to-point calls have no such number. If the dumps contain all of these calls, we number them
- * by counting. Otherwise we use the fact that the sends and receives of a pair of ranks complete in
- * order and in pairs. So the calls of a pair that have *not* completed correspond one to one. We
+ * by counting. Otherwise we use a property of each pair of ranks: its sends and receives complete
+ * in order and in pairs. So the calls of a pair that have *not* completed correspond one to one. We
  * number these calls and omit the completed ones.
  *
  * If a rank lists no call on a group while others wait there, the rank is not in that call: its
- * dump would contain the call. The number of the rank's last call comes from pg_status, if we can
- * tell that pg_status does not count point-to-point calls. Otherwise it comes from the other
- * members.
+ * dump would contain the call. pg_status has the number of the rank's last call, but may count
+ * point-to-point calls, too. If we cannot rule this out, the number comes from the other members.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -344,9 +343,9 @@ static bool is_default_group(const char *name, const char *desc)
 }
 
 /*
- * Finds the members of a group whose own dump does not list them. The default group has all ranks.
- * For another group, we use the dumps of other ranks, if exactly one group of that name contains
- * this rank.
+ * Finds the members of a group if the rank's dump does not list them. The default group has all
+ * ranks. For another group we use the dumps of other ranks. Exactly one group of that name in them
+ * must contain this rank.
  */
 static bool find_members(const struct merger *m, int32_t rank, struct cw_fr_group *g)
 {
@@ -439,10 +438,10 @@ static bool was_made_anew(const struct fr_place *place)
 }
 
 /*
- * Omits members of an older group. If a group was created anew, the new group's calls have the same
- * numbers as the old group's, and we must not compare the two. If some dump mentions both groups, a
- * dump that mentions only one may mean either. The default group mostly has the same id on all
- * ranks. For this group, a dump with the new id means the new group.
+ * Omits members of an older group. A group that is created anew numbers its calls from the start
+ * again, so we must not compare the calls of the old and the new group. If some dump mentions both
+ * groups, a dump that mentions only one may mean either. The default group mostly has the same id
+ * on all ranks. For this group, a dump with the new id means the new group.
  */
 static void leave_out_old(struct merger *m, struct comm_entry *e)
 {

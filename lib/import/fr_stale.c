@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stale dumps. A hung run leaves a file per rank, and the next run overwrites these files. The file
- * of a rank stays if the rank writes no file this time, or no longer exists. We would compare its
+ * Stale dumps. A hung run leaves a file per rank, and the next run overwrites these files. If a
+ * rank writes no file this time, or no longer exists, its old file stays. We would then compare old
  * calls with current calls of the same numbers. We recognise a stale file by its time: it is older
  * than every call in the younger dumps.
  */

@@ -17,9 +17,9 @@
 /* PyTorch's default time-out of a call. */
 #define DEFAULT_TIMEOUT_NS (600 * CW_NS_PER_S)
 /*
- * PyTorch ends a process whose call has timed out, and writes its dump before. It does so at the
- * latest after the watchdog itself has been silent for 8 minutes. If the file's time is more than
- * this after the time-out, the file is a copy, too.
+ * PyTorch writes the dump of a process whose call has timed out, and then ends the process. The
+ * latest moment is 8 minutes after the watchdog itself fell silent. A file that is younger than the
+ * time-out by more than this is a copy, too.
  */
 #define TIMEOUT_SLACK_NS (600 * CW_NS_PER_S)
 
@@ -28,8 +28,8 @@
 
 /*
  * The dumps of a hang appear within seconds, because the first rank that times out makes all others
- * write theirs. If a dump is older than the last one by more than this, we do not know what its
- * rank has done since.
+ * write theirs. If a dump is older than the last dump by more than this, its rank may have gone on
+ * since.
  */
 #define EARLY_NS (60 * CW_NS_PER_S)
 

@@ -25,8 +25,8 @@ enum cw_python_lines {
 
 struct cw_python_layout {
 	/*
-	 * Offset in a thread's state. There lies a pointer to the innermost frame, or to a struct
-	 * on the C stack that points to the frame.
+	 * Offset in a thread's state of a pointer to the innermost frame. If is_via_cframe, the
+	 * pointer leads to a struct on the C stack, and the struct points to the frame.
 	 */
 	uint16_t thread_frame;
 	bool is_via_cframe;
@@ -41,8 +41,9 @@ struct cw_python_layout {
 	uint16_t frame_bytes; /* size without the frame's variables */
 	uint16_t code, previous, instr, owner;
 	/*
-	 * Offset in a frame of the flag of a frame that C code called. 0 = such a frame is the one
-	 * before a frame without Python code, or frames are objects, and C code called each.
+	 * Offset in a frame of the flag that says that C code called the frame. 0 = there is no
+	 * such flag. If frames are objects, C code called each of them. Otherwise C code called the
+	 * frame before a frame without Python code.
 	 */
 	uint16_t is_entry;
 	/*
@@ -66,8 +67,8 @@ struct cw_python_layout {
 	uint16_t interpreter_next, interpreter_threads;
 	uint16_t runtime_lock, interpreter_lock;
 	/*
-	 * Offsets in an interpreter lock: the thread that took the lock last, whether the lock is
-	 * taken, how often it went to another thread, and its condition variable.
+	 * Offsets in an interpreter lock: the last thread that took the lock, the flag for a taken
+	 * lock, the number of its moves between threads, and its condition variable.
 	 */
 	uint16_t lock_holder, lock_is_taken, lock_switches, lock_condition;
 	/*

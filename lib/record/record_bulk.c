@@ -98,9 +98,9 @@ static int catch_up(struct cw_record *rec)
 			return r;
 		for (uint64_t i = 0; i < n; i++) {
 			/*
-			 * An unpublished op waits for the next call. If more than CW_RECORD_CHUNK
-			 * ops follow it, the thread that reserved the ticket must have died, and we
-			 * skip the op.
+			 * We read an unpublished op at the next call of this function. If more than
+			 * CW_RECORD_CHUNK ops follow it, the thread that reserved the ticket must
+			 * have died. We then skip the op.
 			 */
 			if (chunk[i].publish != rec->bulk_next + 1 &&
 			    end - rec->bulk_next <= CW_RECORD_CHUNK)

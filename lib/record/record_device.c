@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the parts of a record that are not about progress: ops in the order of the bulk ring, for
- * statistics; tensors with NaN or infinity; device times. The rank writes these parts while we
+ * Reads the parts of a record that do not show progress: ops in the order of the bulk ring (for
+ * statistics), tensors with NaN or infinity, and device times. The rank writes these parts while we
  * read. Each entry has a number. We accept a copy of an entry if the number was the same before and
  * after the read.
  */

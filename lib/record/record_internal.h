@@ -50,8 +50,8 @@ struct cw_record_templates {
 #define CW_RECORD_TEMPLATE_LOOKS 65536u
 
 /*
- * One op in the index of the bulk ring. It has only the fields by which we decide whether to read
- * the op itself.
+ * One op in the index of the bulk ring. It has only the fields that decide whether we read the op
+ * itself.
  */
 struct cw_record_bulk_op {
 	uint64_t ticket_plus_1; /* 0 = we have not read this slot */
@@ -126,9 +126,9 @@ void cw_record_make_line(char *text, size_t size);
 #define CW_RECORD_CHUNK 64u
 
 /*
- * Copies n <= CW_RECORD_CHUNK slots from slot `first` on, out of a ring with ring_count slots. In
- * some copies we set publish to 0: the slot is empty, the writer was changing it, or it holds a
- * ticket of another slot.
+ * Copies n <= CW_RECORD_CHUNK slots from slot `first` on, out of a ring with ring_count slots. We
+ * set publish to 0 in a copy that is unusable: the slot is empty, the writer was changing it, or it
+ * holds a ticket of another slot.
  */
 int cw_record_read_slots(const struct cw_record *rec, uint64_t ring_offset, uint32_t stride,
 			 uint32_t ring_count, uint32_t first, uint32_t n, struct cw_rec_op *ret);

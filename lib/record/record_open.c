@@ -374,8 +374,8 @@ static int read_header(const struct cw_record *rec, struct cw_rec_header *h)
 /*
  * The seqlock must be even, and the same before and after the copy. A pread copies in no promised
  * order, so the number inside the copy proves nothing. The number before the copy comes from an
- * earlier read. If nothing has changed since the last refresh, we use the number of that refresh,
- * which saves one of three preads. We read the number after the copy separately.
+ * earlier read. We first try the number of the last refresh, which saves one of three preads if
+ * nothing has changed since. We read the number after the copy separately.
  */
 static int read_identity(const struct cw_record *rec, uint32_t index, unsigned char *kept)
 {

@@ -208,7 +208,7 @@ bool cw_record_bulk_read(const struct cw_record *rec, uint64_t ticket, struct cw
 	       ret->publish == ticket + 1;
 }
 
-/* Appends the comm's ops in the bulk ring that are older than `before`, in the order of slots. */
+/* Appends the comm's ops from the bulk ring that are older than `before`, in the order of slots. */
 static int read_bulk_ring(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  uint64_t before, struct cw_rec_op *ops, size_t *n)
 {
@@ -389,8 +389,8 @@ int cw_record_p2p(struct cw_record *rec, const struct cw_record_comm *comm,
 				.recv_hash = is_whole ? block->peers[i].hash[1] : 0
 			};
 	/*
-	 * Check the owner of the block after the copy, because another comm may have taken the
-	 * block meanwhile.
+	 * Another comm may have taken the block during the copy. So we check the owner of the block
+	 * afterwards.
 	 */
 	r = cw_record_pread(rec, block, offsetof(struct cw_rec_p2p_block, peers), offset);
 	if (r < 0)

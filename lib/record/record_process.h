@@ -35,8 +35,8 @@ int cw_record_process_each_of(pid_t pid, cw_record_process_fn fn, void *user);
 int cw_record_process_each(cw_record_process_fn fn, void *user);
 
 /*
- * Returns whether a process is the expected one, although its pid may have been reused. pid is its
- * number in our PID namespace, and own_pid must be its number in its own. The process must have
- * begun at start_ticks (field 22 of its stat; 0 = not known).
+ * True if pid, a number in our PID namespace, still belongs to the expected process. In its own PID
+ * namespace, the expected process has the number own_pid. It began at start_ticks (field 22 of its
+ * stat; 0 = not known).
  */
 bool cw_record_process_is(pid_t pid, int64_t own_pid, uint64_t start_ticks);

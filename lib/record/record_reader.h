@@ -96,9 +96,8 @@ int cw_record_window(struct cw_record *rec, const struct cw_record_comm *comm,
 /* Counters for a digest, derived from the comm's last ops and the progress words. */
 struct cw_record_state {
 	/*
-	 * completed_known and reached_known are true if coll_completed and coll_reached are right.
-	 * They are false if an op has no progress words, or if the record has lost the ops that we
-	 * need.
+	 * completed_known and reached_known say that coll_completed and coll_reached are right.
+	 * They are false if an op has no progress words, or if the record has lost needed ops.
 	 */
 	bool has_pending, has_last, reached_known, completed_known;
 	uint32_t pending_count;
@@ -167,8 +166,8 @@ size_t cw_record_inside(const struct cw_record *rec, struct cw_rec_wait *ret, si
 /*
  * Returns the current checkpoints of a comm's rolling hash. A checkpoint belongs to a level
  * (cw_checkpoint_slot()). For each level we return the two newest checkpoints of this level and the
- * levels above. Two ranks therefore have some checkpoints in common, whether they are a few calls
- * apart or thousands. Number and hash of a checkpoint always belong together. Returns 0 or -errno;
+ * levels above. Two ranks therefore have some checkpoints in common, even if they are thousands of
+ * calls apart. Number and hash of a checkpoint always belong together. Returns 0 or -errno;
  * -ESTALE if another comm has the entry now.
  */
 #define CW_RECORD_CHECKPOINTS (2 * CW_CHECKPOINT_LEVELS)

@@ -255,8 +255,8 @@ static const struct cw_record_slot *slot_that_numbers(const struct tally *t)
 
 /*
  * Fills in the oldest pending op if both rings have lost it, but the progress words give its
- * number. Its kind and size are lost. Its call began before the call of the oldest op that we have,
- * which is in state->pending.
+ * number. Its kind and size are lost. state->pending has the oldest op that the rings still have.
+ * The call of the lost op began before that op's call.
  */
 static void number_lost_op(struct tally *t, struct cw_record_state *state)
 {
@@ -293,7 +293,7 @@ static uint64_t highest_done(uint64_t lowest_open, uint64_t highest_seen, uint64
 {
 	if (lowest_open != UINT64_MAX)
 		return lowest_open - 1;
-	/* If we have seen no collective, they all lie further back than the ops that we read. */
+	/* If we have seen no collective, all collectives are older than the ops that we read. */
 	return highest_seen ? highest_seen : returned;
 }
 

@@ -57,9 +57,9 @@ struct cw_summary_args {
 /*
  * Statistics of a tensor for the program itself (agent/cuda/tensor_stats.h).
  *
- * low and high are NaN if the tensor has a NaN. They are infinity if the tensor has an infinity of
- * this sign. Otherwise they are the largest magnitude, negated in low. least is the smallest
- * non-zero finite magnitude, or infinity if there is none.
+ * low and high are NaN if the tensor has a NaN. Without a NaN, low is -infinity or high is infinity
+ * if the tensor has an infinity of this sign. Otherwise they are the largest magnitude, negated in
+ * low. least is the smallest non-zero finite magnitude, or infinity if there is none.
  */
 struct cw_sum_tensor_stats {
 	double low, high, least, mean, norm;

@@ -72,8 +72,8 @@ struct reader {
 	const struct cw_python_layout *layout;
 	struct cw_python_memory counted; /* reads memory, counts the reads and limits them */
 	/*
-	 * Reads names and tables of lines, which do not change, through the cache. Many frames
-	 * share them, and a read of a page costs as much as a read of a word.
+	 * Reads names and tables of lines through the cache, because they do not change and many
+	 * frames share them. A read of a page costs as much as a read of a word.
 	 */
 	struct cw_python_memory cached;
 	struct page pages[CACHED_PAGES];
@@ -450,8 +450,8 @@ static size_t put_utf8(uint32_t c, char *to)
 }
 
 /*
- * Copies a text as UTF-8. If the text is too long, we copy only a part. Of a path we copy the end,
- * from a slash on if possible, and of any other text the beginning.
+ * Copies a text as UTF-8. If a path is too long, we copy its end, from a slash on if possible. Of
+ * any other long text we copy the beginning.
  */
 static void copy_text(struct reader *r, uint64_t text, bool is_path, char *to, size_t size)
 {

@@ -12,7 +12,7 @@
 void html_put_ops(FILE *out, const json_t *ops);
 
 /*
- * Writes a page with the calls of each job. status, a collwatch.status/1, lists the late ranks;
- * NULL = late ranks are unknown. Returns 0 or -EIO.
+ * Writes a page with the calls of each job. status: a collwatch.status/1 with the late ranks; NULL
+ * = late ranks are unknown. Returns 0 or -EIO.
  */
 int cw_render_ops_page(FILE *out, const json_t *ops, const json_t *status);

@@ -14,9 +14,9 @@
 #include <jansson.h>
 
 /*
- * Returns an array of native and Python frames, innermost first. It has no frames of the
- * interpreter, apart from those inside of all Python frames, such as the built-in function that
- * waits. python, native: the thread in both parts, or NULL. New reference; NULL = the stacks do not
- * fit together, for example because one of them is incomplete, or out of memory.
+ * Returns an array of native and Python frames, innermost first. We keep frames of the interpreter
+ * only if they are inner to all Python frames, such as the built-in function that waits. python,
+ * native: the thread in both parts, or NULL. New reference. NULL = out of memory, or the stacks do
+ * not fit together, for example because one of them is incomplete.
  */
 json_t *cw_stack_merge(const json_t *python, const json_t *native);

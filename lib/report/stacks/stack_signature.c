@@ -138,7 +138,7 @@ static const json_t *find_thread(const json_t *threads, json_int_t tid)
 	return NULL;
 }
 
-/* Returns the main thread of the Python part, which comes last if its number is not known. */
+/* Returns the main thread of the Python part. If its number is not known, takes the last thread. */
 static const json_t *python_main(const json_t *evidence, const json_t *threads)
 {
 	const json_t *thread = find_thread(threads, cw_json_int(evidence, "pid", 0));

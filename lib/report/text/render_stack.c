@@ -71,8 +71,8 @@ static void put_python_frame(const struct cw_text *t, const json_t *frame, bool 
 }
 
 /*
- * Prints the Python frames. We mark the user's innermost line, and print it even if it is beyond
- * the limit because of many library frames.
+ * Prints the Python frames up to a limit. We mark the user's innermost line. We print it even if
+ * many library frames push it beyond the limit.
  */
 static void put_python_frames(const struct cw_text *t, const json_t *frames, bool all)
 {

@@ -246,7 +246,7 @@ static double age_of(const json_t *group)
 	return json_number_value(json_object_get(group, "age_s"));
 }
 
-/* Prints how old the stacks are: a line for all that are young, and one for each older group. */
+/* Prints the age of the stacks: one line for all young stacks, and one for each older group. */
 static void put_ages(const struct cw_text *t, const json_t *stacks)
 {
 	const json_t *list = json_object_get(stacks, "ages"), *group;
