@@ -24,18 +24,25 @@ uint32_t cw_tid_ask(void)
 	return cw_tls.tid;
 }
 
+static const char *get_switch(const char *name)
+{
+	const char *value = getenv(name);
+	bool is_on;
+
+	if (value && *value && cw_parse_switch(value, &is_on) < 0)
+		cw_log("%s=%.32s: neither on nor off, ignoring", name, value);
+	return value;
+}
+
 bool cw_agent_is_disabled(void)
 {
-	static atomic_int answer; /* 0 = variable not read yet, 1 = no, 2 = yes */
+	static atomic_int answer; /* 0 = variables not read yet, 1 = no, 2 = yes */
 	int known = atomic_load_explicit(&answer, memory_order_relaxed);
-	const char *value;
 
 	if (!known) {
-		bool is_off = false;
+		bool is_off = cw_parse_agent_is_off(get_switch("COLLWATCH"),
+						    get_switch("COLLWATCH_DISABLE"));
 
-		value = getenv("COLLWATCH_DISABLE");
-		if (value && *value && cw_parse_switch(value, &is_off) < 0)
-			cw_log("COLLWATCH_DISABLE=%.32s: neither on nor off, ignoring", value);
 		known = is_off ? 2 : 1;
 		atomic_store_explicit(&answer, known, memory_order_relaxed);
 	}

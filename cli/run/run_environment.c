@@ -36,6 +36,7 @@ static const struct rule {
 	{ PREFIX "CONTROL_SOCKET", KIND_SOCKET, { NULL } },
 	{ PREFIX "POLICY", KIND_WORD, { "training", "serving", "off" } },
 	{ PREFIX "JOB_TIMEOUT", KIND_TIME, { NULL } },
+	{ "COLLWATCH", KIND_SWITCH, { NULL } },
 	{ PREFIX "DISABLE", KIND_SWITCH, { NULL } },
 	{ PREFIX "PROGRESS", KIND_SWITCH, { "auto", "timed" } },
 	{ PREFIX "SUMMARY", KIND_OFF, { "sampled", "full" } },
@@ -182,7 +183,9 @@ int run_environment_check(struct cw_err *err)
 		char name[64];
 		int r;
 
-		if (strncmp(*p, PREFIX, strlen(PREFIX)) != 0 || !(*p)[len] || len >= sizeof(name))
+		if ((strncmp(*p, PREFIX, strlen(PREFIX)) != 0 &&
+		     strncmp(*p, "COLLWATCH=", strlen("COLLWATCH=")) != 0) ||
+		    !(*p)[len] || len >= sizeof(name))
 			continue;
 		(void)snprintf(name, sizeof(name), "%.*s", (int)len, *p);
 		cw_text_sanitise_line(name);
@@ -198,8 +201,5 @@ int run_environment_check(struct cw_err *err)
 
 bool run_environment_is_disabled(void)
 {
-	const char *value = getenv(PREFIX "DISABLE");
-	bool is_on = false;
-
-	return value && cw_parse_switch(value, &is_on) == 0 && is_on;
+	return cw_parse_agent_is_off(getenv("COLLWATCH"), getenv(PREFIX "DISABLE"));
 }

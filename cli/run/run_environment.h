@@ -16,7 +16,7 @@
  */
 int run_environment_check(struct cw_err *err);
 
-/* True if COLLWATCH_DISABLE turns the agent off. */
+/* True if COLLWATCH or COLLWATCH_DISABLE turns the agent off. */
 bool run_environment_is_disabled(void);
 
 /*

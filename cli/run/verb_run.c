@@ -172,8 +172,8 @@ static void say_what_is_there(const char *agent, const char *socket)
 	_cleanup_(closep) int fd = -1;
 
 	if (run_environment_is_disabled()) {
-		fputs("collwatch: COLLWATCH_DISABLE is on, so the agent does nothing and no rank "
-		      "is watched\n",
+		fputs("collwatch: COLLWATCH or COLLWATCH_DISABLE turns the agent off, so the agent "
+		      "does nothing and no rank is watched\n",
 		      stderr);
 		return;
 	}

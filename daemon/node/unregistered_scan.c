@@ -64,19 +64,16 @@ bool cw_unregistered_scan_env_matches(const char *environment, size_t len,
 	struct cw_env env = { .get = get_from_block, .user = &block };
 	char label[CW_JOB_ENV_LABEL_BYTES];
 	struct cw_job_env_rank rank;
-	const char *disabled, *socket;
-	bool is_disabled = false;
+	const char *socket;
 
 	if (len == 0 || environment[len - 1] != '\0')
 		return false; /* the text was cut, or the process has overwritten it */
 	cw_job_env_label(&env, label, sizeof(label));
 	cw_job_env_rank(&env, &rank);
 	socket = cw_env_get(&env, "COLLWATCH_SOCKET");
-	disabled = cw_env_get(&env, "COLLWATCH_DISABLE");
-	if (disabled)
-		/* Interpret the value as the agent does. */
-		(void)cw_parse_switch(disabled, &is_disabled);
-	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 || is_disabled ||
+	if (!label[0] || strcmp(label, query->label) != 0 || rank.rank < 0 ||
+	    cw_parse_agent_is_off(cw_env_get(&env, "COLLWATCH"),
+				  cw_env_get(&env, "COLLWATCH_DISABLE")) ||
 	    strcmp(socket ? socket : CW_DEFAULT_AGENT_SOCKET, query->socket) != 0)
 		return false;
 	ret->rank = rank.rank;

@@ -64,11 +64,20 @@ struct site {
 	const char *socket; /* NULL: the default */
 };
 
+/* Any word that the agent's own variables accept, as lib/common/parse.c does. */
 static enum choice choice_of(const char *word)
 {
-	if (word && strcmp(word, "on") == 0)
-		return CHOICE_ON;
-	return word && strcmp(word, "off") == 0 ? CHOICE_OFF : CHOICE_NONE;
+	static const char *const words[][2] = {
+		{ "0", "1" }, { "false", "true" }, { "no", "yes" }, { "off", "on" }
+	};
+
+	for (size_t i = 0; word && i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcasecmp(word, words[i][0]) == 0)
+			return CHOICE_OFF;
+		if (strcasecmp(word, words[i][1]) == 0)
+			return CHOICE_ON;
+	}
+	return CHOICE_NONE;
 }
 
 /* The loader takes LD_PRELOAD apart at blanks and colons, and searches for names without a slash.
@@ -316,13 +325,13 @@ static void put_in(spank_t spank, const char *preload, const char *agent)
 
 static enum choice choose(spank_t spank, const struct site *site, char **env)
 {
-	const char *variable = env_get(env, "COLLWATCH");
 	char *word = NULL;
 	enum choice asked = CHOICE_NONE;
 
 	if (spank_option_getopt(spank, &option, &word) == ESPANK_SUCCESS)
 		asked = choice_of(word);
-	if (asked == CHOICE_OFF || (variable && strcmp(variable, "off") == 0))
+	if (asked == CHOICE_OFF || choice_of(env_get(env, "COLLWATCH")) == CHOICE_OFF ||
+	    choice_of(env_get(env, "COLLWATCH_DISABLE")) == CHOICE_ON)
 		return CHOICE_OFF;
 	if (asked == CHOICE_ON || site->choice == CHOICE_ON)
 		return CHOICE_ON;

@@ -30,8 +30,11 @@ const struct cw_variable cw_environment[] = {
 	  "*--ddp_timeout* next to *--per_device_train_batch_size* of Transformers. Without "
 	  "either, it assumes 10 minutes if PyTorch makes the calls. It ignores more than a day, "
 	  "any other *--ddp_timeout*, and *DEEPSPEED_TIMEOUT*." },
+	{ "COLLWATCH", "=*on*|*off*",
+	  "*off*: the agent does nothing, and under Slurm it is not loaded. Where this variable "
+	  "and *COLLWATCH_DISABLE* disagree, the agent is off." },
 	{ "COLLWATCH_DISABLE", "=*on*|*off*",
-	  "*on*: the agent does nothing. Each variable with *on* or *off* also accepts _1_, _true_ "
+	  "*on*: the agent does nothing, as with *COLLWATCH=off*. Each variable with *on* or *off* also accepts _1_, _true_ "
 	  "and _yes_, or _0_, _false_ and _no_, in upper or lower case." },
 	{ "COLLWATCH_PROGRESS", "=*auto*|*off*|*timed*",
 	  "*auto*: the device writes its progress before and after each call. If a stream makes so "

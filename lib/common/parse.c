@@ -169,6 +169,17 @@ int cw_parse_switch(const char *text, bool *ret)
 	return -EINVAL;
 }
 
+bool cw_parse_agent_is_off(const char *collwatch, const char *disable)
+{
+	bool is_on = true, is_disabled = false;
+
+	if (collwatch)
+		(void)cw_parse_switch(collwatch, &is_on); /* is_on stays true otherwise */
+	if (disable)
+		(void)cw_parse_switch(disable, &is_disabled);
+	return !is_on || is_disabled;
+}
+
 char *cw_format_duration(int64_t ns, char *buf, unsigned len)
 {
 	const char *sign = ns < 0 ? "-" : "";

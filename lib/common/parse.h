@@ -26,5 +26,12 @@ int cw_parse_bytes(const char *text, uint64_t *ret);
  * case.
  */
 int cw_parse_switch(const char *text, bool *ret);
+/*
+ * Returns whether the values of the environment's COLLWATCH and COLLWATCH_DISABLE turn the agent
+ * off: the first is off, or the second is on. NULL = the variable is not set. A value that is no
+ * boolean counts as not set. deploy/slurm has this rule, too, because it builds without our
+ * libraries.
+ */
+bool cw_parse_agent_is_off(const char *collwatch, const char *disable);
 /* Writes "12 s", "350 ms" or "2 min 5 s" for people, and returns buf. */
 char *cw_format_duration(int64_t ns, char *buf, unsigned len);

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 import pytest
-from built import AGENT, CC, COLLWATCH, TRAIN_LOOP
+from built import AGENT, CC, COLLWATCH, SOURCE, TRAIN_LOOP
 from open_copy import directory, open_copy
 from ports import unused_port
 from waiting import expect, wait_until
@@ -247,9 +247,28 @@ def test_variables_that_are_right_or_of_others_are_no_mistake():
     expect(done.stdout == b"ran\n" and b"COLLWATCH_ZZZQQ is not a variable of collwatch" in done.stderr, done)
 
 
+SWITCHED_OFF = [{"COLLWATCH_DISABLE": word} for word in ("1", "true", "yes", "On")] + \
+               [{"COLLWATCH": word} for word in ("0", "false", "NO", "Off")] + \
+               [{"COLLWATCH": "on", "COLLWATCH_DISABLE": "on"},
+                {"COLLWATCH": "off", "COLLWATCH_DISABLE": "off"}]
+SWITCHED_ON = [{}, {"COLLWATCH": "1"}, {"COLLWATCH": "On", "COLLWATCH_DISABLE": "false"},
+               {"COLLWATCH_DISABLE": "NO"}, {"COLLWATCH": "maybe", "COLLWATCH_DISABLE": ""}]
+
+
+def test_task_prolog_reads_both_switches():
+    with tempfile.TemporaryDirectory(prefix="cw-") as tmp, socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(tmp + "/s")
+        with open(f"{SOURCE}/deploy/slurm/task-prolog.in", encoding="utf-8") as f:
+            script = f.read().replace("@agent@", AGENT)
+        for switches, is_on in [(s, False) for s in SWITCHED_OFF] + [(s, True) for s in SWITCHED_ON]:
+            done = subprocess.run(["sh", "-c", script], check=False, stdout=subprocess.PIPE, env={
+                "PATH": os.environ["PATH"], "COLLWATCH_SOCKET": tmp + "/s", **switches})
+            expect(done.returncode == 0 and bool(done.stdout) == is_on, (switches, done))
+
+
 def test_each_word_for_on_disables():
-    for word in "1", "true", "yes", "On":
-        done = run(*python("print('ran')"), env={"COLLWATCH_DISABLE": word})
+    for switches in SWITCHED_OFF:
+        done = run(*python("print('ran')"), env=switches)
         expect(done.stdout == b"ran\n" and b"the agent does nothing" in done.stderr, done)
         expect(b"loaded, " not in done.stderr, done)
 

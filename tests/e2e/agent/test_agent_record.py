@@ -118,12 +118,16 @@ def test_python_through_ctypes():
 
 def test_switched_off():
     for word in "1", "true", "Yes":
-        switched_off(word)
+        switched_off(COLLWATCH_DISABLE=word)
+    for word in "0", "False", "no", "OFF":
+        switched_off(COLLWATCH=word)
+    switched_off(COLLWATCH="on", COLLWATCH_DISABLE="on")
+    switched_off(COLLWATCH="off", COLLWATCH_DISABLE="off")
 
 
-def switched_off(word):
+def switched_off(**switches):
     with StandIn() as d:
-        p = start([PROGRAM, "wait"], environment(d, COLLWATCH_DISABLE=word), stdin=subprocess.PIPE,
+        p = start([PROGRAM, "wait"], environment(d, **switches), stdin=subprocess.PIPE,
                   stdout=subprocess.PIPE)
         # work() was done once the program waits for input, in a pipe read.
         wait_until(lambda: "pipe" in open("/proc/%d/wchan" % p.pid).read()

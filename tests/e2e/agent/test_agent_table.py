@@ -146,7 +146,7 @@ GONE_FROM_HEADERS = {"ncclResetDebugInit": 23000}
 def test_environment_is_in_its_table():
     said = subprocess.run([COLLWATCH, "--scdoc-environment"],
                           stdout=subprocess.PIPE, check=True).stdout.decode()
-    table_names = re.findall(r"^\*(COLLWATCH_\w+)\*", said, re.M)
+    table_names = re.findall(r"^\*(COLLWATCH\w*)\*", said, re.M)
     read, named, called = set(), {}, set()
     for folder in "agent", "cli", "lib/common", "lib/record", "numerics", "proto":
         for source in glob.glob(os.path.join(SOURCE, folder, "**", "*.[ch]"), recursive=True):
@@ -154,8 +154,8 @@ def test_environment_is_in_its_table():
                 continue  # the table
             text = open(source).read()
             # In a call, or in a list of names that are tried one after the other.
-            read |= set(re.findall(r'(?:(?:getenv|env|cw_env_get)\((?:env, )?|\[\] = \{ )'
-                                   r'"(COLLWATCH_\w+)"', text))
+            read |= set(re.findall(r'(?:(?:getenv|env|get_switch|cw_env_get)\((?:env, )?|\[\] = \{ )'
+                                   r'"(COLLWATCH\w*)"', text))
             named.update(re.findall(r'#define (\w+) "(COLLWATCH_\w+)"', text))
             called |= set(re.findall(r'(?:getenv|cw_env_get)\((?:env, )?([A-Z_]+)\)', text))
     read |= {named[name] for name in called & set(named)}

@@ -37,6 +37,23 @@ Test(parse, a_switch_has_four_words_for_each_side_in_any_case)
 	cr_expect(is_on, "written only on success");
 }
 
+Test(parse, either_switch_turns_the_agent_off)
+{
+	static const struct {
+		const char *collwatch, *disable;
+		bool is_off;
+	} cases[] = {
+		{ NULL, NULL, false },  { "", "", false },      { "on", NULL, false },
+		{ "off", NULL, true },  { "No", NULL, true },   { NULL, "on", true },
+		{ NULL, "TRUE", true }, { NULL, "0", false },   { "off", "off", true },
+		{ "on", "on", true },   { "on", "off", false }, { "maybe", "maybe", false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cr_expect_eq(cw_parse_agent_is_off(cases[i].collwatch, cases[i].disable),
+			     cases[i].is_off, "case %zu", i);
+}
+
 Test(parse, digits_are_read_up_to_what_is_none)
 {
 	const char *p = "7f3aBC-x", *none = "+1", *huge = "10000000000000000 ";

@@ -5,6 +5,7 @@
  * that hangs the loader.
  */
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -246,6 +247,35 @@ Test(spank, goes_without_for_a_job_that_says_off)
 	start_task("default=on");
 	cr_assert_null(value("LD_PRELOAD"));
 	cr_assert_null(value("COLLWATCH_SOCKET"));
+}
+
+Test(spank, reads_both_switches_in_each_spelling)
+{
+	static const char *const off[] = { "0", "false", "no", "off" }, *const on[] = { "1", "true",
+											"yes",
+											"on" };
+
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+		char upper[8] = "";
+
+		for (size_t c = 0; off[i][c]; c++)
+			upper[c] = (char)toupper((unsigned char)off[i][c]);
+		have("COLLWATCH", upper);
+		start_task("default=on");
+		cr_assert_null(value("LD_PRELOAD"), "COLLWATCH=%s", upper);
+		have("COLLWATCH", on[i]);
+		have("COLLWATCH_DISABLE", on[i]);
+		start_task("default=on");
+		cr_assert_null(value("LD_PRELOAD"), "COLLWATCH_DISABLE=%s", on[i]);
+		/* The plugin has told the TaskProlog by its own word. */
+		spank_unsetenv(NULL, "COLLWATCH");
+		have("COLLWATCH_DISABLE", off[i]);
+		start_task("default=on");
+		cr_assert_str_eq(value("LD_PRELOAD"), agent, "COLLWATCH_DISABLE=%s", off[i]);
+		spank_unsetenv(NULL, "LD_PRELOAD");
+		spank_unsetenv(NULL, "COLLWATCH_SOCKET");
+		spank_unsetenv(NULL, "COLLWATCH_DISABLE");
+	}
 }
 
 Test(spank, passes_over_words_that_only_an_environment_can_have)

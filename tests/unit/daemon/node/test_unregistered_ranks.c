@@ -39,6 +39,7 @@ Test(unregistered_ranks, environment_tells_job_and_rank)
 {
 	static const char good[] = ENVIRONMENT, off[] = ENVIRONMENT "\0COLLWATCH_DISABLE=1",
 			  off_too[] = ENVIRONMENT "\0COLLWATCH_DISABLE=Yes",
+			  off_by_name[] = ENVIRONMENT "\0COLLWATCH=false",
 			  on[] = ENVIRONMENT "\0COLLWATCH_DISABLE=off",
 			  there[] = ENVIRONMENT "\0COLLWATCH_SOCKET=" CW_DEFAULT_AGENT_SOCKET,
 			  elsewhere[] = ENVIRONMENT "\0COLLWATCH_SOCKET=/tmp/agent.sock",
@@ -51,6 +52,7 @@ Test(unregistered_ranks, environment_tells_job_and_rank)
 	cr_assert_not(matches(elsewhere, sizeof(elsewhere), "name:a"), "another daemon's");
 	cr_assert_not(matches(off, sizeof(off), "name:a"), "its agent is switched off");
 	cr_assert_not(matches(off_too, sizeof(off_too), "name:a"), "by another word");
+	cr_assert_not(matches(off_by_name, sizeof(off_by_name), "name:a"), "the other switch");
 	cr_assert(matches(on, sizeof(on), "name:a"));
 	cr_assert_not(matches(no_rank, sizeof(no_rank), "name:a"));
 	cr_assert_not(matches(prefix, sizeof(prefix), "name:a"));
