@@ -654,9 +654,9 @@ static int note_silence(struct merger *m)
 	if (!newest_ns || silent_ns < m->snap->thresholds.stall_min_ns)
 		return 0;
 	return note(m,
-		    "all calls had completed %lld s before the dumps were written: should the job "
-		    "hang, it hangs where this recorder sees nothing (a replayed CUDA graph, "
-		    "another backend, the program itself)",
+		    "all calls had completed %lld s before the dumps were written: if the job "
+		    "hangs, the recorder does not see the place (a replayed CUDA graph, another "
+		    "backend, the program itself)",
 		    (long long)(silent_ns / CW_NS_PER_S));
 }
 
@@ -677,9 +677,9 @@ static int add_notes(struct merger *m)
 		r = note_silence(m);
 	if (r == 0 && m->are_numbered_together)
 		r = note(m,
-			 "the recorder has one number for the calls of all groups: those of each "
-			 "are counted anew; calls of dumps that lack the first ones cannot be "
-			 "compared, and count as not read");
+			 "the recorder has one number for the calls of all groups, so collwatch "
+			 "counts the calls of each group; calls of dumps without the first calls "
+			 "cannot be compared, and count as unread");
 	if (r == 0 && m->by_order)
 		r = note(m, "the order of a rank's calls is assumed to be the order in which its "
 			    "device reaches them");
@@ -699,21 +699,18 @@ static int add_notes(struct merger *m)
 			 m->n_too_many == 1 ? " is" : "s are");
 	if (r == 0 && m->n_earlier)
 		r = note(m,
-			 "dumps of different moments: of %u member%s of groups it is not known "
-			 "where %s, others having completed later calls that need all",
-			 m->n_earlier, m->n_earlier == 1 ? "" : "s",
-			 m->n_earlier == 1 ? "it stands" : "they stand");
+			 "dumps of different moments: the current call of %u member%s of groups is "
+			 "unknown, because others completed later calls that need all members",
+			 m->n_earlier, m->n_earlier == 1 ? "" : "s");
 	if (r == 0 && m->n_of_old)
-		r = note(
-			m,
-			"groups were made anew: of %u member%s it is not known whether %s calls are "
-			"of before or after",
-			m->n_of_old, m->n_of_old == 1 ? "" : "s",
-			m->n_of_old == 1 ? "its" : "their");
+		r = note(m,
+			 "groups were created anew: the calls of %u member%s may belong to the old "
+			 "or to the new group",
+			 m->n_of_old, m->n_of_old == 1 ? "" : "s");
 	if (r == 0 && m->n_before)
 		r = note(m,
 			 "dumps of different moments: %u member%s of groups %s dumped before "
-			 "others made the call they wait in, and may have made it since",
+			 "others made the call that blocks them, and may have made the call since",
 			 m->n_before, m->n_before == 1 ? "" : "s",
 			 m->n_before == 1 ? "was" : "were");
 	if (r == 0 && m->n_unnamed_ops)

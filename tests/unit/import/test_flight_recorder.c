@@ -601,7 +601,7 @@ Test(flight_recorder, which_of_two_groups_a_rank_means_may_be_unknown)
 	judge();
 	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
 	cr_assert_eq(snap->open_calls, 2);
-	cr_assert(has_note("groups were made anew: of 1 member"));
+	cr_assert(has_note("groups were created anew: the calls of 1 member may"));
 }
 
 Test(flight_recorder, ids_of_one_group_differ_between_ranks)
