@@ -232,7 +232,7 @@ static void offer_incidents(const struct typing *t)
 	json_decref(doc);
 }
 
-/* Offers the jobs. We show the part of a job's label that users see. */
+/* Offers the labels of the jobs, without the prefix before the colon, which users do not see. */
 static void offer_jobs(const struct typing *t)
 {
 	json_t *doc = ask(t, "status"), *one;

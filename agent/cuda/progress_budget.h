@@ -74,8 +74,8 @@ struct cw_progress_budget {
 	uint64_t returned_ns;   /* time when the newest call returned; 0 = none yet */
 	uint64_t opened;        /* op_index of the newest op with a "reached" write */
 	/*
-	 * op_index of the newest op with a "completed" write. It is smaller than `opened` if the
-	 * call of that op failed.
+	 * op_index of the newest op with a "completed" write. A failed call gets no such write, so
+	 * this index may stay below `opened`.
 	 */
 	uint64_t closed;
 	/* op_index of the newest op passed to cw_progress_budget_leave_out() */

@@ -93,8 +93,8 @@ static void forget_exec(const void *exec)
 }
 
 /*
- * Binds all parts of the graph to the executable graph. If the table is full, the communicator of a
- * part becomes uncounted.
+ * Binds all parts of the graph to the executable graph. If the table is full, we stop counting the
+ * replays of a part's communicator.
  */
 static void bind_exec(void *exec, const void *graph)
 {

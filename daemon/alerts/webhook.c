@@ -40,8 +40,9 @@
 /* Time that a child may take beyond the time limit of the attempt. */
 #define CHILD_MARGIN_MS 1000u
 /*
- * Descriptors that starting a child needs for a moment: output pipe, argument, socket pair, pidfd.
- * We keep them open, so that an alert goes out although the process has no others.
+ * The start of a child needs these descriptors for a moment: output pipe, argument, socket pair,
+ * pidfd. We hold as many open in reserve. So an alert goes out even if the process has used up its
+ * descriptors.
  */
 #define KEPT_FDS 6u
 

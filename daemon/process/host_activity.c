@@ -127,8 +127,9 @@ static struct cw_host_activity_cpu *table_add(struct cw_host_activity_table *t, 
 }
 
 /*
- * Updates an entry with the current values, and computes its use since the last scan. An entry that
- * a complete scan lacked is new, so all its CPU time counts. NULL = out of memory.
+ * Updates an entry with the current values, and computes its use since the last scan. If the last
+ * scan was complete and lacked the entry, the entry is new, and all its CPU time counts. NULL = out
+ * of memory.
  */
 static struct cw_host_activity_cpu *table_update(struct cw_host_activity_table *t, pid_t id,
 						 const struct cw_procstat *st, uint64_t io_bytes,

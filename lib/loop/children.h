@@ -68,8 +68,8 @@ struct cw_child_config {
 	void *user;
 	uid_t uid; /* owner of the processes that the child inspects; 0 = no particular user */
 	/*
-	 * The child belongs to this server and runs `job`, which calls cw_child_run(fd, main). NULL
-	 * = the child is a fork of this process. `arg` then has arg_len bytes without pointers.
+	 * The server that forks the child. The child runs `job`, which calls cw_child_run(fd, main),
+	 * and `arg` has arg_len bytes without pointers. NULL = the child is a fork of this process.
 	 */
 	struct cw_fork_server *forks;
 	cw_fork_child_fn job;

@@ -27,7 +27,7 @@ char *baseline_text_coverage(const struct baseline_job *job, char *buf, size_t l
  */
 const char *baseline_text_denied(const struct baseline_job *job, bool is_check);
 /*
- * Writes what the files of one run have lost, for all ranks together; "" without losses. is_check:
- * of the check, not of the baseline.
+ * Writes the losses of one run's files, the sum over all ranks; "" without losses. is_check: true
+ * for the run of the check, false for the baseline.
  */
 char *baseline_text_lost(const struct baseline_job *job, bool is_check, char *buf, size_t len);

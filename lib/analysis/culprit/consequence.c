@@ -83,11 +83,11 @@ static int note_instant(void *userdata, uint32_t member, const struct call_step 
 }
 
 /*
- * True if the death of rank `ended` may follow from finding f, a call that differs. All members
- * must have entered that call before the death, and the death must come soon after the call. A
- * recovery after a death also makes calls that differ, but these follow from the death. If all
- * members have entered a call that does not complete, the differing call blocks it, and no death
- * explains the wait.
+ * True if the death of rank `ended` may follow from finding f, a call that differs. Two conditions
+ * must hold: all members entered that call before the death, and the death came soon after the
+ * call. A recovery after a death also makes calls that differ, but then the death is the cause. A
+ * call that all members have entered and that does not complete is blocked by the differing call.
+ * No death explains this wait.
  */
 static bool may_explain(const struct engine_context *s, const struct finding *f, uint32_t ended)
 {

@@ -197,8 +197,8 @@ static int list_absent(struct builder *b, struct gate *gate)
 	}
 	gate->n_missing = gate->n_missing_all = n;
 	/*
-	 * `by_label` has only labels below n_ranks, so a member with a higher label may be visible
-	 * although its label looks unseen.
+	 * `by_label` has only labels below n_ranks. A visible member with a higher label therefore
+	 * looks as if no leader saw it.
 	 */
 	for (uint32_t i = 0; i < b->snap->n_ranks && n_unseen && !has_high_label; i++)
 		has_high_label = b->snap->ranks[i].rank >= 0 &&

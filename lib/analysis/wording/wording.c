@@ -658,8 +658,8 @@ static void summarize_unknown(const struct diagnosis *diag, const struct words *
 }
 
 /*
- * Says that all ranks of the job wait, and that some of them wait in a comm_init that no rank is
- * left to enter.
+ * Says that all ranks of the job wait. Some of them wait in a comm_init, and all other ranks wait
+ * elsewhere, so no rank can still enter it.
  */
 static void say_crossed(const struct diagnosis *diag)
 {

@@ -18,7 +18,7 @@
 #define CW_STACK_SIGNATURES_MAX 16u
 
 struct cw_stack_signature {
-	/* Equal for threads of the same name, apart from digits, and for all main threads. */
+	/* Hash of the thread's name without digits. All main threads have the same value. */
 	uint64_t role;
 	bool is_main;
 	uint64_t functions; /* equal for the same functions */
