@@ -17,8 +17,8 @@ static struct cw_kernels table[CW_REC_SUMMARY_FIRSTS];
 static uint32_t used;
 
 /*
- * Finds the entry of a context. The entry may be one whose kernels failed to load or are being
- * loaded, because we try each context once.
+ * Finds the entry of a context. We try to load the kernels once per context, so the entry may have
+ * kernels that failed to load or are still being loaded.
  */
 static struct cw_kernels *find(const void *context)
 {

@@ -90,8 +90,7 @@ struct selection {
  * Returns the finding that replaces `lost`, an unreachable node. We know nothing about such a node:
  * its ranks may wait like all others. If the same waiting also ends at a stopped rank, that rank
  * certainly blocks the others. Then we blame the stopped rank, and the node becomes an alternative.
- * It does not matter which of the two the others have waited for longer, or which has the shorter
- * patience.
+ * The lengths of the two waits and their patience do not matter.
  */
 static const struct finding *seen_instead(const struct selection *t, const struct finding *lost)
 {

@@ -72,17 +72,17 @@ bool cw_election_is_deputy(const struct cw_election *election, const struct cw_j
 bool cw_election_is_stand_in(const struct cw_election *election, const struct cw_job_id *job);
 
 /*
- * True if the node leads the job, or would lead it before the current leader. This node must have
- * ranks of the job. It decides by its own knowledge, and may not have noticed yet that the other
+ * True if the node leads the job, or precedes the current leader in the election. This node must
+ * have ranks of the job. The answer is this node's view. It may not have noticed yet that the other
  * node is back, or gone.
  */
 bool cw_election_may_lead(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
 
 /*
- * True if the node leads the job, or if the leader names the node as one with ranks of the job. A
- * mute from that node is then meant for this job. False if this node has no ranks of the job. Also
- * false for a node that does not lead, if the leader cannot name all nodes of the job.
+ * True if the node leads the job, or if the leader says that the node has ranks of the job. A mute
+ * from that node is then meant for this job. False if this node has no ranks of the job. If the
+ * leader cannot name all nodes of the job, the answer is false for all other nodes.
  */
 bool cw_election_has_part(const struct cw_election *election, const struct cw_job_id *job,
 			  const char *node);
@@ -97,7 +97,7 @@ bool cw_election_is_alive(const struct cw_election *election, const char *node);
 /* True if the job's leader has an open incident of this job. */
 bool cw_election_has_incident(const struct cw_election *election, const struct cw_job_id *job);
 /*
- * Returns the number of answers so far that named no job, or named a job under the key of another.
+ * Returns the number of answers so far that named no job, or a job that does not belong to the key.
  */
 uint64_t cw_election_unnamed(const struct cw_election *election);
 

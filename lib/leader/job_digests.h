@@ -75,8 +75,9 @@ struct cw_job_digests {
 	uint64_t shape;
 	uint64_t refused; /* number of digests that were over a limit, or not newer */
 	/*
-	 * Times on the awake clock; 0 = never. left_ns: when a node last left that lived on without
-	 * ranks of the job. forgotten_ns: the last sign of life from a node that we dropped.
+	 * Times on the awake clock; 0 = never. left_ns: the last time that a living node left
+	 * because it had no ranks of the job any more. forgotten_ns: the last sign of life from a
+	 * node that we dropped.
 	 */
 	int64_t left_ns, forgotten_ns;
 	bool has_forgotten; /* we dropped a node since a caller last cleared this flag */

@@ -77,8 +77,8 @@ uint32_t late_ranks_add_sample(struct cw_late_ranks *l, const struct cw_snapshot
 			late->n_missed++;
 		}
 		/*
-		 * If only one sample found a rank late, we drop the rank at the first sample that
-		 * does not.
+		 * A rank that only one sample found late leaves the list at the first sample that
+		 * finds it in time.
 		 */
 		if (late->n_missed < (late->is_noticed ? CONFIRMED_SAMPLES : 1))
 			l->v[left++] = *late;

@@ -513,7 +513,7 @@ static void take_announcement(struct cw_leader *l, const char *from,
 			   strerror(-r));
 }
 
-/* True if the node leads the job as far as this node knows, or led it while this node was away. */
+/* True if the node leads the job as far as this node knows, or would lead it without this node. */
 static bool is_party(const struct cw_leader *l, const struct cw_job_id *job, const char *node)
 {
 	return is_led_by(l, job, node) || cw_election_is_deputy(l->config.members, job, node);
@@ -566,8 +566,8 @@ bool cw_leader_is_unconfirmed(struct cw_leader *l, const char *from, uint32_t ui
 	bool is_believed;
 
 	/*
-	 * We believe a claim about the job that the claim names, unless we know that its id belongs
-	 * to another job.
+	 * The claim names a job and an incident id. We believe it unless we know that the id
+	 * belongs to another job.
 	 */
 	if (cw_job_id_make(uid, label, &job) < 0 ||
 	    (inc && inc != find_incident(l, uid, label, id))) {

@@ -38,14 +38,14 @@
 /* A rank that died after a shorter wait may have died for any reason. */
 #define CW_POSTMORTEM_WAIT_NS CW_GIVES_UP_AFTER_NS
 /*
- * Evaluations come once a second, and less often if the daemon gets no processor. If the last one
- * was longer than this before the first death, the wait that it saw may have ended. If the wait's
+ * Evaluations come once a second, and less often if the daemon gets no processor. If the last
+ * evaluation was longer than this before the first death, its wait may have ended. If the wait's
  * call was still open at the first death, the wait had not ended.
  */
 #define CW_POSTMORTEM_BLIND_NS (5 * CW_NS_PER_S)
 /*
- * The time at which a rank entered a call, read twice by the clocks of its node, may differ by this
- * much.
+ * Two readings of the time when a rank entered a call, by the clocks of its node, may differ by
+ * this much.
  */
 #define CW_POSTMORTEM_SAME_NS (100 * CW_NS_PER_MS)
 /* The maximum number of post-mortems of one job key, equal to its limit for jobs. */

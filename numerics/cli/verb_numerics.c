@@ -359,9 +359,9 @@ static int read_once(const struct numerics_args *args, struct cw_numerics_input 
 }
 
 /*
- * Reads running ranks until the result is stable. We read one rank after the other. So a rank that
- * we read later may show the result of a NaN whose origin we missed on a rank that we read earlier.
- * If two readings name the same first rank, the second one read every rank after that NaN.
+ * Reads running ranks until the result is stable. We read one rank after the other. A NaN may arise
+ * on a rank after we have read it, and reach a rank that we read later. If two readings name the
+ * same first rank, the second one read every rank after that NaN.
  */
 static int read_until_settled(const struct numerics_args *args, struct cw_numerics_input *in,
 			      struct cw_numerics_report *said)

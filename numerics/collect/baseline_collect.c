@@ -501,8 +501,8 @@ static bool match(struct cw_baseline_collector *c, const struct cw_rec_summary *
 
 /*
  * True if we have not seen the summary yet. The numbers of a slot of the ring rise in steps of 120,
- * so a larger step means lost summaries. The count may be too high: a launch that had not ended may
- * have kept the slot, and no summary got these numbers.
+ * so a larger step means lost summaries. The count of lost summaries may be too high. A launch that
+ * had not ended may have kept the slot, so that some numbers never had a summary.
  */
 static bool is_new(struct cw_baseline_collector *c, const struct cw_rec_summary *s)
 {

@@ -310,10 +310,9 @@ static uint32_t side_of_history(const struct cw_snap_comm *c, const struct sorti
 }
 
 /*
- * Puts members on a side whose own call is not known, because their window has not arrived or does
- * not reach back to the call. If the member's history equals that of a member on a side, both made
- * the same call. Without this step we would compare only the few members whose windows have
- * arrived.
+ * Puts members with an unknown call on a side. Their window has not arrived or does not reach back
+ * to the call. If the member's history equals that of a member on a side, both made the same call.
+ * Without this step we would compare only the few members whose windows have arrived.
  */
 static int join_by_history(const struct cw_snapshot *snap, uint32_t comm, struct cw_arena *a,
 			   const struct alignment *al, struct sorting *s)

@@ -51,7 +51,7 @@ int messages_compare(const struct cw_snapshot *snap, uint32_t comm, struct cw_ar
 		     struct message_fault *ret);
 
 /*
- * True if two members that both go on have posted different numbers of sends and receives to each
- * other. Their windows may show why.
+ * True if the numbers of sends and receives between two members differ while both members go on.
+ * Their windows may show why.
  */
 bool messages_are_uneven(const struct cw_snapshot *snap, uint32_t comm);

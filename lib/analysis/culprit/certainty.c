@@ -435,8 +435,8 @@ static uint32_t wanted_for_messages(const struct cw_snapshot *snap)
 
 /*
  * Lists the comms whose windows could raise the confidence: comms with differing histories, comms
- * on the chain, comms with launches of which we know only a part, the verdict's own comm, and one
- * comm with uneven messages.
+ * on the chain, comms with partly known launches, the verdict's own comm, and one comm with uneven
+ * messages.
  */
 int certainty_list_wanted(struct diagnosis *diag)
 {

@@ -39,8 +39,9 @@ struct entries {
 };
 
 /*
- * The times from which on we know all calls: of all members of a comm, and of a rank in all its
- * comms. A window with more ops per step reaches less far back than one with fewer.
+ * The first time from which we know all calls. of_comm: per comm, all calls of all its members.
+ * of_rank: per rank, all calls in all its comms. A window has a fixed number of ops, so it reaches
+ * less far back if a step has many ops.
  */
 struct reach {
 	int64_t *of_comm, *of_rank;
@@ -166,8 +167,8 @@ static bool is_half_known(const struct reach *reach, const struct cw_snapshot *s
 }
 
 /*
- * Finds the time at which the last member of each meeting entered. If we know only a part of a
- * meeting, we assume that the rank may have waited for the others all the time.
+ * Finds the time when the last member of each meeting entered. If we know only a part of a meeting,
+ * we assume that the rank may have waited for the others all the time.
  */
 static void find_last_to_come(const struct cw_snapshot *snap, const struct reach *reach,
 			      struct entries *e)

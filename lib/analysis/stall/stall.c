@@ -333,8 +333,8 @@ static struct entry *find_entry(struct cw_stall *s, const struct cw_verdict_key 
 }
 
 /*
- * Returns a free entry, or else the one that matters least. Entries that are no stall go first, and
- * of several the one that we have not seen for longest.
+ * Returns a free entry, or else the least important entry. Entries without a stall are least
+ * important. Among equals we take the entry that we have not seen for the longest time.
  */
 static struct entry *take_entry(struct cw_stall *s)
 {
@@ -431,8 +431,8 @@ static bool is_another(const struct entry *e, const struct cw_verdict *v)
 }
 
 /*
- * Returns the time since which it is proven that the calls differ and that a rank waits because of
- * the difference. The difference may have been known before any rank waited. 0 = no such proof.
+ * Returns the time of the proof that calls differ, if a rank now waits because of the difference.
+ * The proof may be older than the wait. 0 = no such proof.
  */
 static int64_t proven_before_ns(const struct cw_stall *s, const struct cw_snapshot *snap,
 				const struct cw_verdict *v, const struct cw_verdict_key *key)

@@ -110,7 +110,7 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 void cw_incident_holds_up(struct cw_incident *inc, const struct cw_snapshot *snap,
 			  const struct cw_verdict *v, const struct cw_stall_decision *d);
 /*
- * True if the incident is open and about the subject of v, and was so before any rank waited. The
+ * True if the open incident has the same subject as v and is older than any wait for it. The
  * subject is the call of v on its communicator, or messages there with different sizes.
  */
 bool cw_incident_is_wrong_data(const struct cw_incident *inc, const struct cw_verdict *v,

@@ -97,7 +97,7 @@ struct cw_stack_collection *cw_stack_collection_free(struct cw_stack_collection 
 /* ---- the plan ---- */
 
 /*
- * Hashes, for each rank, the calls in which it waits, without their comms. We then inspect one rank
+ * Hashes, for each rank, the calls that it waits in, without their comms. We then inspect one rank
  * of each state closely. If two states collide, we inspect only one of them. The harm is small,
  * because we collect the stacks of all ranks anyway.
  */
