@@ -115,8 +115,8 @@ bool cw_alerts_wants_notices(const struct cw_alerts *a);
 void cw_alerts_note(struct cw_alerts *a, const struct cw_incident_due *due, const json_t *doc);
 int cw_alerts_send(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc);
 /*
- * Stores the post-mortem. If webhook_postmortems is set and the job is not muted, also posts it. We
- * do not store it for a retry. If the webhook's queue is full, it is not posted.
+ * Writes the post-mortem to the store. If webhook_postmortems is set and the job is not muted, also
+ * posts it. We post it only once: if the webhook's queue is full, we drop the post.
  */
 int cw_alerts_put_postmortem(struct cw_alerts *a, const struct cw_incident_due *due, json_t *doc,
 			     bool may_alert);

@@ -26,8 +26,9 @@ struct cw_election;
 /* How long a barred leader stays barred. Then we try it again. */
 #define CW_LEADER_BAR_NS (30 * CW_NS_PER_S)
 /*
- * The maximum number of jobs that this node publishes. A node may have as many processes. Users
- * share the limit (identity/quota.h). A job over the limit has this node as its leader.
+ * The maximum number of jobs that this node publishes. It equals the maximum number of processes on
+ * a node, each of which may be a job. Users share the limit (identity/quota.h). A job over the
+ * limit has this node as its leader.
  */
 #define CW_ELECTION_MAX_JOBS 4096u
 /* The maximum number of nodes that a leader names for a job, and that we remember. */

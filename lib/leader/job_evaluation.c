@@ -35,7 +35,7 @@ struct evaluation {
 static void keep_memory(struct cw_job_evaluations *all, struct cw_snapshot *snap)
 {
 	cw_snapshot_reset(snap);
-	/* An interim evaluation may have left a spare. cw_snapshot_free() returns NULL. */
+	/* We keep one spare snapshot and free an older one. cw_snapshot_free() returns NULL. */
 	(void)cw_snapshot_free(all->spare);
 	all->spare = snap;
 }

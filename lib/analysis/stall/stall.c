@@ -481,8 +481,8 @@ static bool read_evidence(const struct cw_stall *s, struct entry *e, const struc
 	uint64_t reading = stall_evidence_hash(snap, v);
 
 	/*
-	 * While a worse fault is open, we do not evaluate this one. Afterwards, its time with the
-	 * same result starts anew.
+	 * While a worse fault is open, we do not read the evidence of this fault. After such a gap,
+	 * the time during which the readings agree starts again.
 	 */
 	if (!e->reading_ns || e->reading != reading ||
 	    snap->now_ns - e->read_ns > READ_AGAIN_NS + snap->thresholds.confirm_ns) {
