@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "lab/vnet/driver.h"
 #include "lab/vnet/newer_version.h"
+#include "leader/incident/earlier_stacks.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
 
@@ -284,9 +285,14 @@ static void on_evidence(struct network_node *n, const char *from,
 	const struct network_ranks *ranks = n->network->config.ranks;
 
 	for (uint32_t i = 0; i < q->n_targets; i++) {
-		n->evidence_what |= q->targets[i].what;
-		*(q->targets[i].what & CW_EVIDENCE_BRIEF ? &n->briefly_asked
-							 : &n->evidence_asked) += 1;
+		uint32_t what = q->targets[i].what;
+
+		if (what == CW_EVIDENCE_EARLIER) {
+			n->early_asked++;
+			continue;
+		}
+		n->evidence_what |= what;
+		*(what & CW_EVIDENCE_BRIEF ? &n->briefly_asked : &n->evidence_asked) += 1;
 	}
 	if (ranks && ranks->evidence)
 		ranks->evidence(n->network->config.user, n, from, q);

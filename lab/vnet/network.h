@@ -181,8 +181,8 @@ struct network_node {
 	struct fake_store store;
 	uint64_t epoch;   /* epoch of this life of the daemon */
 	uint64_t digests; /* digests published in this life */
-	/* number of ranks for which the node got a request */
-	unsigned evidence_asked, briefly_asked;
+	/* number of ranks for which the node got a request; early: before the hang */
+	unsigned evidence_asked, briefly_asked, early_asked;
 	uint32_t evidence_what; /* CW_EVIDENCE_* of all requests */
 	unsigned searches;
 	/* ---- writable between runs: wall_ahead_ns; the rest only while no daemon runs ---- */

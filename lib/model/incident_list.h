@@ -160,6 +160,19 @@
 	X(TEXT, FULL, text, "text", ALWAYS, WORDS, "", "the input and the op, in words") \
 	X(TIME, WALL, noticed, "noticed", NULLABLE, NONE, "", "time when the daemon noticed the input")
 
+#define CW_INCIDENT_STACK_READING_FACTS(X) \
+	X(REAL, NUMBER, waited_s, "waited_s", ALWAYS, NONE, "", "age of the wait when we read the stack") \
+	X(TEXT, FULL, place, "place", ALWAYS, WORDS, "", "position of the main thread") \
+	X(REAL, NUMBER, cpu_s, "cpu_s", OPTIONAL, NONE, "", "CPU time that the thread used since the reading before; absent if 0 or not known")
+
+#define CW_INCIDENT_EARLIER_STACK_FACTS(X) \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "rank of the process; -1 if unknown") \
+	X(TEXT, ANY, host, "host", ALWAYS, NODE, "", "node of the process") \
+	X(I32, NUMBER, pid, "pid", ALWAYS, NONE, "", "pid of the process") \
+	X(BOOL, ANY, is_changed, "changed", ALWAYS, NONE, "", "true: the functions or lines of the program changed from one reading to the next") \
+	X(LIST, stack_reading, readings, "readings", ALWAYS, NONE, "", "the readings in order of time, at least two") \
+	X(SAID, FULL, text, "text", ALWAYS, WORDS, "", "sentence about the changes")
+
 #define CW_INCIDENT_LAST_KNOWN_FACTS(X) \
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks whose node has stopped reporting") \
 	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of these ranks") \
@@ -208,6 +221,7 @@
 	X(SAIDS, FULL, ruled_out, "ruled_out", ALWAYS, WORDS, "", "sentences about causes that collwatch could have seen; advice clears ranks by the same rule") \
 	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported; may be empty") \
 	X(LIST, nonfinite_input, nonfinite_inputs, "nonfinite_inputs", ALWAYS, NONE, "", "each rank's first input with NaN or infinity, the earliest first, for up to 16 ranks; empty without tensor summaries") \
+	X(LIST, earlier_stack, earlier_stacks, "earlier_stacks", OPTIONAL, NONE, "", "[stacks in the seconds before](design/evidence.md#the-seconds-before) of culprits and one waiting rank") \
 	X(GROUP, coverage, coverage, "coverage", ALWAYS, NONE, "", "the visible part of the job") \
 	X(GROUP, times, times, "times", ALWAYS, NONE, "", "times of the incident") \
 	X(GROUP, timeout, job_timeout, "job_timeout", OPTIONAL, NONE, "", "the shortest [job timeout](design/patience.md#job-timeout) of the ranks; absent if not known") \
@@ -237,6 +251,8 @@
 	G(alternative, CW_INCIDENT_ALTERNATIVE_FACTS, "An element of `alternatives`") \
 	G(nccl_error, CW_INCIDENT_NCCL_ERROR_FACTS, "An element of `nccl_errors`") \
 	G(nonfinite_input, CW_INCIDENT_NONFINITE_INPUT_FACTS, "An element of `nonfinite_inputs`") \
+	G(stack_reading, CW_INCIDENT_STACK_READING_FACTS, "An element of `earlier_stacks[].readings`") \
+	G(earlier_stack, CW_INCIDENT_EARLIER_STACK_FACTS, "An element of `earlier_stacks`") \
 	G(last_known, CW_INCIDENT_LAST_KNOWN_FACTS, "`coverage.last_known`") \
 	G(coverage, CW_INCIDENT_COVERAGE_FACTS, "`coverage`") \
 	G(times, CW_INCIDENT_TIMES_FACTS, "`times`") \

@@ -240,6 +240,12 @@
 	X(is_stopped, "R", " %1^ is stopped by a signal.") \
 	X(is_in, "RT", " %1^ is in %2.") \
 	X(stuck_never_reached, "WTOC", "%1 is stuck in %2 and never reached %3 on %4") \
+	X(stayed_in, "RTDD", "%1 stayed in %2 from %3 to %4 of the wait") \
+	X(without_cpu, "", " and used no CPU between the readings") \
+	X(with_cpu, "D", ", but used %1 of CPU between the readings") \
+	X(moved_on, "R", "%1 moved on:") \
+	X(was_in_at, "DT", " at %1 of the wait it was in %2") \
+	X(then_in_at, "DT", ", at %1 in %2") \
 	X(looks_like_server, "", " The job looks like a server that waits for requests: set COLLWATCH_POLICY=serving in its environment.") \
 	X(was_found_ago, "N", "found %1 min ago. Seen at that time: ") \
 	X(seen_while_it_lasted, "T", "%1. Seen while the incident lasted: ") \

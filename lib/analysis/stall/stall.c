@@ -717,6 +717,7 @@ static void decide(struct cw_stall *s, const struct cw_snapshot *snap, const str
 	if (ret->phase >= CW_STALL_STALLED)
 		(void)cw_say_text(&v->said, e->what, sizeof(e->what));
 	ret->since_ns = e->since_ns;
+	ret->limit_ns = p.stall_ns;
 	ret->stall_ns = e->stall_ns;
 	ret->confirmed_ns = e->confirmed_ns;
 	ret->confidence = e->confirmed_ns ? e->confidence : confidence_of(v, &p);

@@ -30,6 +30,7 @@ struct cw_stall_decision {
 	int64_t since_ns;          /* when the waiting began */
 	int64_t stall_ns;          /* when the wait became a stall; 0 = not yet */
 	int64_t confirmed_ns;      /* when the wait became a hang; 0 = not yet */
+	int64_t limit_ns;          /* T: at this age, a wait becomes a stall */
 	int64_t next_ns;           /* time of the next evaluation, at the latest */
 	bool want_windows;         /* request the windows of verdict.wanted */
 	/* We sent a notice on this stall, but no page; enum cw_severity. */

@@ -49,6 +49,7 @@ static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *sn
 	slot->node = strdup(node);
 	if (!slot->node)
 		return; /* one target less is better than none */
+	slot->rank = r->rank;
 	slot->pid = r->pid;
 	slot->start_ticks = r->start_ticks;
 	set->n_slots++;
@@ -136,15 +137,14 @@ static int request_all(struct cw_evidence_set *set, uint32_t what,
 	return r;
 }
 
-int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *effects,
-			    const struct cw_job_id *job, const struct cw_snapshot *snap,
-			    const struct cw_verdict *verdict, uint32_t deadline_ms,
-			    cw_leader_answer_fn fn, void *fn_user)
+int cw_evidence_set_request(struct cw_evidence_set *set, uint32_t what,
+			    const struct cw_leader_effects *effects, const struct cw_job_id *job,
+			    const struct cw_snapshot *snap, const struct cw_verdict *verdict,
+			    uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
 	cw_evidence_set_fini(set);
 	choose_targets(set, snap, verdict);
-	return request_all(set, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON, effects,
-			   job, deadline_ms, fn, fn_user);
+	return request_all(set, what, effects, job, deadline_ms, fn, fn_user);
 }
 
 static const char *python_status(const json_t *doc)

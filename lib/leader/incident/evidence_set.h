@@ -18,7 +18,7 @@
 
 struct cw_evidence_slot {
 	char *node;
-	int32_t pid;
+	int32_t rank, pid; /* rank: one of the process's ranks; -1 = it has no number */
 	uint64_t start_ticks;
 	bool is_awaited;
 	/* We send a second request, for Python only, because the process refused the first. */
@@ -35,13 +35,13 @@ struct cw_evidence_set {
 void cw_evidence_set_fini(struct cw_evidence_set *set);
 
 /*
- * Chooses the targets and sends one request to each of their nodes. Each answer calls fn with
- * fn_user. Returns 0 or -errno.
+ * Chooses the targets and sends one request to each of their nodes. what: CW_EVIDENCE_*. Each
+ * answer calls fn with fn_user. Returns 0 or -errno.
  */
-int cw_evidence_set_request(struct cw_evidence_set *set, const struct cw_leader_effects *effects,
-			    const struct cw_job_id *job, const struct cw_snapshot *snap,
-			    const struct cw_verdict *verdict, uint32_t deadline_ms,
-			    cw_leader_answer_fn fn, void *fn_user);
+int cw_evidence_set_request(struct cw_evidence_set *set, uint32_t what,
+			    const struct cw_leader_effects *effects, const struct cw_job_id *job,
+			    const struct cw_snapshot *snap, const struct cw_verdict *verdict,
+			    uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user);
 
 /*
  * Requests the Python stacks again from processes that refused because their interpreter seemed to

@@ -18,6 +18,7 @@
 
 #include "common/address.h"
 #include "identity/job_id.h"
+#include "leader/incident/earlier_stacks.h"
 #include "leader/incident/evidence_set.h"
 #include "leader/incident/incident_journal.h"
 #include "leader/incident/incident_part.h"
@@ -99,6 +100,8 @@ struct cw_incident {
 	uint32_t collection_written;
 	/* No write before this time; awake clock. */
 	int64_t collection_due_ns;
+	struct cw_earlier_stacks earlier;
+	uint32_t earlier_written; /* number of its readings that are in the facts */
 };
 
 static void on_evidence(const char *node, const struct cw_message *reply, void *user);
@@ -114,12 +117,20 @@ int cw_incident_new(const struct cw_incident_config *config, struct cw_incident 
 		free(inc);
 		return -ENOMEM;
 	}
+	cw_earlier_stacks_init(&inc->earlier, &(struct cw_earlier_stacks_config){
+						      .clock = config->clock,
+						      .effects = config->effects,
+						      .job = &inc->job,
+					      });
 	*ret = inc;
 	return 0;
 }
 
-/* Clears all facts about the incident, except for the state, which the caller sets. */
-static void forget(struct cw_incident *inc)
+/*
+ * Clears all facts about the incident, except for the state, which the caller sets, and the stacks
+ * of the seconds before.
+ */
+static void forget_facts(struct cw_incident *inc)
 {
 	inc->config.effects->cancel(inc->config.effects->user, inc);
 	cw_evidence_set_fini(&inc->evidence);
@@ -138,6 +149,12 @@ static void forget(struct cw_incident *inc)
 	inc->lasted_ns = 0;
 	inc->n_deferred = inc->n_objectors = 0;
 	inc->is_overruling = false;
+}
+
+static void forget(struct cw_incident *inc)
+{
+	forget_facts(inc);
+	cw_earlier_stacks_reset(&inc->earlier);
 }
 
 struct cw_incident *cw_incident_free(struct cw_incident *inc)
@@ -462,6 +479,18 @@ static bool may_write(const struct cw_incident *inc)
 	       (inc->state == CW_INCIDENT_NOTED && inc->severity == CW_SEVERITY_NOTICE);
 }
 
+/* Adds the stacks of the seconds before, if there are new ones. */
+static void add_earlier_stacks(struct cw_incident *inc)
+{
+	uint32_t n = cw_earlier_stacks_readings(&inc->earlier);
+
+	if (inc->facts.n_earlier_stacks && n == inc->earlier_written)
+		return;
+	/* Out of memory: the document has none, or the older ones. */
+	if (cw_earlier_stacks_add(&inc->earlier, &inc->facts, &inc->arena) == 0)
+		inc->earlier_written = n;
+}
+
 /* Writes the bundle with all evidence collected so far. Does nothing without documents. */
 static void write_bundle(struct cw_incident *inc)
 {
@@ -487,6 +516,7 @@ static void write_bundle(struct cw_incident *inc)
 	(void)cw_incident_facts_add_evidence(&inc->facts, &inc->arena,
 					     /* On failure the bundle has fewer details. */
 					     bundle.evidence);
+	add_earlier_stacks(inc);
 	bundle.incident = make_doc(inc);
 	inc->owes_bundle = !bundle.incident;
 	r = bundle.incident ? inc->config.effects->put(inc->config.effects->user, &bundle)
@@ -744,9 +774,10 @@ static void request_evidence(struct cw_incident *inc, const struct cw_snapshot *
 			     const struct cw_verdict *v)
 {
 	inc->config.effects->cancel(inc->config.effects->user, inc);
-	(void)cw_evidence_set_request(&inc->evidence, inc->config.effects, &inc->job, snap, v,
-				      /* The function logs errors itself. */
-				      CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);
+	/* The function logs errors itself. */
+	(void)cw_evidence_set_request(
+		&inc->evidence, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON,
+		inc->config.effects, &inc->job, snap, v, CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);
 	inc->evidence_ns = cw_clock_awake_ns(inc->config.clock) +
 			   (v->is_proof ? CW_INCIDENT_PROOF_EVIDENCE_NS : CW_INCIDENT_EVIDENCE_NS);
 }
@@ -1079,7 +1110,7 @@ static void confirm(struct cw_incident *inc, const struct cw_snapshot *snap,
 		    const struct cw_verdict *v, const struct cw_stall_decision *d,
 		    enum cw_severity severity)
 {
-	forget(inc);
+	forget_facts(inc);
 	if (make_id(inc, snap, v, &d->key) < 0) {
 		leader_log(inc->config.effects, CW_LOG_ERR,
 			   "job=%s: out of memory for an incident's id, trying again",
@@ -1123,6 +1154,7 @@ void cw_incident_step(struct cw_incident *inc, const struct cw_snapshot *snap,
 		[CW_STALL_HANG] = CW_INCIDENT_EV_HANG,
 	};
 
+	cw_earlier_stacks_step(&inc->earlier, snap, v, d);
 	if (cw_incident_is_open(inc)) {
 		if (!is_gone(inc, d)) {
 			if (inc->state == CW_INCIDENT_NOTED && d->phase == CW_STALL_HANG &&
@@ -1220,6 +1252,9 @@ void cw_incident_tick(struct cw_incident *inc)
 	if (is_due(&inc->clear_ns, now))
 		handle(inc, CW_INCIDENT_EV_CLEAR);
 	collect_stacks(inc, now);
+	if (may_write(inc) && !inc->is_kept &&
+	    cw_earlier_stacks_readings(&inc->earlier) != inc->earlier_written)
+		write_bundle(inc);
 	if (is_due(&inc->python_ns, now) && inc->state == CW_INCIDENT_ALERTED)
 		cw_evidence_set_ask_python(&inc->evidence, inc->config.effects, &inc->job,
 					   CW_INCIDENT_EVIDENCE_MS, on_evidence, inc);

@@ -159,6 +159,12 @@ TABLE(nccl_error, CW_INCIDENT_NCCL_ERROR_FACTS)
 #define STRUCT struct cw_incident_nonfinite_input
 TABLE(nonfinite_input, CW_INCIDENT_NONFINITE_INPUT_FACTS)
 #undef STRUCT
+#define STRUCT struct cw_incident_stack_reading
+TABLE(stack_reading, CW_INCIDENT_STACK_READING_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_earlier_stack
+TABLE(earlier_stack, CW_INCIDENT_EARLIER_STACK_FACTS)
+#undef STRUCT
 #define STRUCT struct cw_incident_last_known
 TABLE(last_known, CW_INCIDENT_LAST_KNOWN_FACTS)
 #undef STRUCT

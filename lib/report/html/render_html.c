@@ -305,6 +305,18 @@ static int put_stacks(FILE *out, const struct cw_incident_facts *incident,
 	return r;
 }
 
+static void put_earlier_stacks(FILE *out, const struct cw_incident_facts *incident)
+{
+	if (!incident->n_earlier_stacks)
+		return;
+	html_section(out, "before", "In the seconds before");
+	fputs("<ul>\n", out);
+	for (uint32_t i = 0; i < incident->n_earlier_stacks; i++)
+		html_put_item(out, cw_fact_text(incident->earlier_stacks[i].text.text));
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
 static void put_ruled_out(FILE *out, const struct cw_incident_facts *incident)
 {
 	if (!incident->n_ruled_out)
@@ -457,6 +469,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incide
 	put_waits(out, incident, d);
 	put_timeline(out, d);
 	r |= put_stacks(out, incident, b, arena);
+	put_earlier_stacks(out, incident);
 	r |= put_nccl_errors(out, incident);
 	r |= put_torch_settings(out, b->evidence);
 	r |= put_nonfinite_inputs(out, incident);

@@ -234,6 +234,14 @@ static void put_sentences(const struct cw_text *t, const json_t *list, const cha
 		put_line(t, json_string_value(sentence) ? json_string_value(sentence) : "?");
 }
 
+static void put_earlier_stacks(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	if (incident->n_earlier_stacks)
+		cw_text_title(t, "In the seconds before");
+	for (uint32_t i = 0; i < incident->n_earlier_stacks; i++)
+		put_line(t, cw_fact_text(incident->earlier_stacks[i].text.text));
+}
+
 static void put_nccl_errors(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
 	json_t *sentences = cw_nccl_error_sentences(incident);
@@ -442,6 +450,7 @@ static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
 	put_waits(t, incident, incident->cycle, incident->n_cycle, "Cycle of waits");
 	if (put_witnesses(t, incident, bundle->evidence, arena) < 0)
 		return -ENOMEM;
+	put_earlier_stacks(t, incident);
 	cw_render_stack_tree(t, bundle->stacks,
 			     all_frames ? CW_SHOW_ALL_FRAMES | CW_SHOW_ALL_THREADS : 0);
 	put_nccl_errors(t, incident);

@@ -171,6 +171,18 @@ Test(leader, stacks_of_all_others_are_asked_for_after_that)
 	cr_assert_eq(asked, c.n_ranks - 2);
 }
 
+Test(leader, stacks_are_read_before_the_hang)
+{
+	unsigned asked = 0;
+
+	cluster_fault(&c, FAULT_NEVER_ENTERED, 4);
+	cr_assert(cluster_run_until_alert(&c, 20));
+	for (unsigned i = 0; i < 3; i++)
+		asked += c.nodes[i].early_asked;
+	/* At T/4. These ranks have no Python stacks, so there are no further readings. */
+	cr_assert_eq(asked, 2, "the culprit and one victim");
+}
+
 Test(leader, missing_evidence_delays_the_alert_by_its_deadline_only)
 {
 	c.evidence_mute = true;
