@@ -64,8 +64,15 @@ struct site {
 	const char *socket; /* NULL: the default */
 };
 
-/* Any word that the agent's own variables accept, as lib/common/parse.c does. */
 static enum choice choice_of(const char *word)
+{
+	if (word && strcmp(word, "on") == 0)
+		return CHOICE_ON;
+	return word && strcmp(word, "off") == 0 ? CHOICE_OFF : CHOICE_NONE;
+}
+
+/* The value of one of the agent's variables. It accepts the words of lib/common/parse.c. */
+static enum choice switch_of(const char *word)
 {
 	static const char *const words[][2] = {
 		{ "0", "1" }, { "false", "true" }, { "no", "yes" }, { "off", "on" }
@@ -330,8 +337,8 @@ static enum choice choose(spank_t spank, const struct site *site, char **env)
 
 	if (spank_option_getopt(spank, &option, &word) == ESPANK_SUCCESS)
 		asked = choice_of(word);
-	if (asked == CHOICE_OFF || choice_of(env_get(env, "COLLWATCH")) == CHOICE_OFF ||
-	    choice_of(env_get(env, "COLLWATCH_DISABLE")) == CHOICE_ON)
+	if (asked == CHOICE_OFF || switch_of(env_get(env, "COLLWATCH")) == CHOICE_OFF ||
+	    switch_of(env_get(env, "COLLWATCH_DISABLE")) == CHOICE_ON)
 		return CHOICE_OFF;
 	if (asked == CHOICE_ON || site->choice == CHOICE_ON)
 		return CHOICE_ON;
