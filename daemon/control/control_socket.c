@@ -65,7 +65,8 @@ struct client {
 	struct timeval idle;
 	struct event *next_request; /* fires when the user's share allows the next request */
 	struct cw_caller caller;
-	bool awaits; /* we wait for an answer from stacks or from other nodes */
+	bool is_kept; /* uses the descriptor that is kept for root */
+	bool awaits;  /* we wait for an answer from stacks or from other nodes */
 };
 
 struct cw_control_socket {
@@ -98,6 +99,8 @@ static void client_free(struct client *c)
 		bufferevent_free(c->bev);
 	if (fd >= 0)
 		cw_conn_closer_close(c->socket->closer, fd);
+	if (c->is_kept)
+		cw_accept_pause_give_back(c->socket->pause);
 	free(c);
 }
 
@@ -485,31 +488,49 @@ static struct client *client_new(struct cw_control_socket *s, int fd,
 	return NULL;
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
-		      int len, void *user)
+/* Makes a client of an accepted connection. Returns NULL if we have refused it. */
+static struct client *take(struct cw_control_socket *s, int fd, bool is_for_root)
 {
-	struct cw_control_socket *s = user;
 	struct cw_caller caller;
 	struct client *c;
 
-	(void)cw_accept_pause_took(s->pause, fd);
 	cw_unix_take_oob_inline(fd);
-	if (identify(s, fd, &caller) < 0 ||
-	    (caller.uid != 0 && cw_accept_pause_is_last(s->pause, fd)) || !make_room(s, &caller)) {
+	if (identify(s, fd, &caller) < 0 || (caller.uid != 0 && is_for_root) ||
+	    !make_room(s, &caller)) {
 		s->stats.refused++;
 		send_refusal(fd);
 		cw_conn_closer_close(s->closer, fd);
-		return;
+		return NULL;
 	}
 	c = client_new(s, fd, &caller);
 	if (!c) {
 		s->stats.refused++;
-		return;
+		return NULL;
 	}
 	DL_APPEND(s->clients, c);
 	s->stats.clients++;
 	bufferevent_setcb(c->bev, NULL, NULL, on_event, c);
 	set_timeouts(c, CW_CONTROL_IDLE_S);
+	return c;
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
+		      int len, void *user)
+{
+	struct cw_control_socket *s = user;
+
+	(void)cw_accept_pause_took(s->pause, fd);
+	(void)take(s, fd, cw_accept_pause_is_last(s->pause, fd));
+}
+
+/* Only root may use the kept descriptor. */
+static bool on_accept_kept(int fd, void *user)
+{
+	struct client *c = take(user, fd, true);
+
+	if (c)
+		c->is_kept = true;
+	return c != NULL;
 }
 
 static gid_t group_named(const char *name)
@@ -545,6 +566,7 @@ static int start_listening(struct cw_control_socket *s,
 	if (cw_accept_pause_watch(config->base, config->clock, CW_LISTENER_CONTROL, s->listener,
 				  &s->pause) < 0)
 		return cw_err_set(err, ENOMEM, "out of memory");
+	cw_accept_pause_keep_one(s->pause, on_accept_kept, s);
 	return 0;
 }
 

@@ -6,6 +6,9 @@
  * A listener pauses when accept() fails, or when accept() returns one of the last numbers. After
  * CW_ACCEPT_PAUSE_MS a timer tests whether a lower number is free again. If so, the timer resumes
  * the listener. Otherwise we arm the timer again.
+ *
+ * Our own work may take all last numbers, and hold them for long. A kept descriptor is therefore
+ * open all the time. We close it only to accept a connection in its place.
  */
 #include "loop/accept_pause.h"
 
@@ -16,10 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+
+/*
+ * Maximum number of connections that one test passes to a listener's kept_fn. One of them takes
+ * about 10 us, so the clients of a flood wait in the queue for longer than we need for them.
+ */
+#define MAX_KEPT_PER_TEST 256
 
 struct cw_accept_pause {
 	struct cw_accept_pause *next, **link;
@@ -30,6 +41,11 @@ struct cw_accept_pause {
 	struct event *timer;
 	enum cw_listener which;
 	bool is_paused;
+	unsigned tests;            /* number of tests without a free number in this pause */
+	cw_accept_kept_fn kept_fn; /* NULL = no descriptor is kept */
+	void *kept_user;
+	int kept_fd;  /* -1 = a connection uses it, or it could not be opened yet */
+	bool is_used; /* a connection uses the kept descriptor */
 };
 
 /*
@@ -97,12 +113,39 @@ static void wait_a_little(struct cw_accept_pause *p)
 	}
 }
 
+static void keep_one(struct cw_accept_pause *p)
+{
+	if (p->kept_fn && !p->is_used && p->kept_fd < 0)
+		/* If this fails, the next test tries again. */
+		p->kept_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Passes waiting connections to kept_fn until it accepts one. */
+static void use_kept(struct cw_accept_pause *p)
+{
+	int listen_fd = evconnlistener_get_fd(p->listener);
+
+	closep(&p->kept_fd);
+	p->kept_fd = -1;
+	for (unsigned i = 0; i < MAX_KEPT_PER_TEST && !p->is_used; i++) {
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			break;
+		p->is_used = p->kept_fn(fd, p->kept_user);
+	}
+	keep_one(p);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
 	struct cw_accept_pause *p = user;
 
+	keep_one(p);
 	if (!has_descriptor(p->which)) {
 		stats.last_ns = cw_clock_now_ns(p->clock);
+		if (p->kept_fd >= 0 && ++p->tests >= CW_ACCEPT_KEPT_MS / CW_ACCEPT_PAUSE_MS)
+			use_kept(p);
 		wait_a_little(p);
 		return;
 	}
@@ -146,6 +189,7 @@ void cw_accept_pause_failed(struct cw_accept_pause *p, int error)
 	if (p->is_paused)
 		return;
 	p->is_paused = true;
+	p->tests = 0;
 	stats.pauses[p->which]++;
 	stats.last_ns = cw_clock_now_ns(p->clock);
 	say(p, error);
@@ -194,6 +238,7 @@ int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
 	if (!p)
 		return -ENOMEM;
 	p->which = which;
+	p->kept_fd = -1;
 	p->clock = clock;
 	p->fn = fn;
 	p->user = user;
@@ -224,6 +269,19 @@ int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
 	return 0;
 }
 
+void cw_accept_pause_keep_one(struct cw_accept_pause *p, cw_accept_kept_fn fn, void *user)
+{
+	p->kept_fn = fn;
+	p->kept_user = user;
+	keep_one(p);
+}
+
+void cw_accept_pause_give_back(struct cw_accept_pause *p)
+{
+	p->is_used = false;
+	keep_one(p);
+}
+
 struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p)
 {
 	if (!p)
@@ -234,6 +292,7 @@ struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p)
 	if (p->next)
 		p->next->link = p->link;
 	event_free(p->timer);
+	closep(&p->kept_fd);
 	free(p);
 	return NULL;
 }

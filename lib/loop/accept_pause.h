@@ -3,8 +3,9 @@
  * Pauses listeners when the process runs out of descriptors or memory. New connections then wait in
  * the kernel's queue. Without a pause, a listener that is ready but cannot accept would make the
  * loop spin. An agent that waits in the queue gets its connection as soon as there is room. We do
- * not use a spare descriptor to accept and close connections: the clients of a flood would only
- * come back sooner.
+ * not use a spare descriptor to accept and close agents' connections: the clients of a flood would
+ * only come back sooner. The control socket does so, because root may wait behind other users
+ * (cw_accept_pause_keep_one()).
  *
  * Connections do not get the last descriptors. We need those for our own work: records, /proc,
  * children that take evidence, bundles, the webhook. Half of the last descriptors are also open to
@@ -33,6 +34,8 @@ enum cw_listener {
 
 /* A paused listener tries again after this time. */
 #define CW_ACCEPT_PAUSE_MS 100
+/* A listener that has been paused for this long looks for root with its kept descriptor. */
+#define CW_ACCEPT_KEPT_MS 1000
 /* Interval between log lines about paused listeners. */
 #define CW_ACCEPT_SAY_S 60
 /*
@@ -55,6 +58,21 @@ int cw_accept_pause_new(struct event_base *base, const struct cw_clock *clock,
 int cw_accept_pause_watch(struct event_base *base, const struct cw_clock *clock,
 			  enum cw_listener which, struct evconnlistener *listener,
 			  struct cw_accept_pause **ret);
+/*
+ * Takes a connection that uses the kept descriptor, and owns fd. Returns true if the connection
+ * stays open. cw_accept_pause_give_back() then reports its end.
+ */
+typedef bool (*cw_accept_kept_fn)(int fd, void *user);
+
+/*
+ * Keeps one descriptor for the connections that fn accepts. A listener that has been paused for
+ * CW_ACCEPT_KEPT_MS passes the waiting connections to fn, until fn accepts one. p must be of
+ * cw_accept_pause_watch().
+ */
+void cw_accept_pause_keep_one(struct cw_accept_pause *p, cw_accept_kept_fn fn, void *user);
+/* Keeps the descriptor again, because the connection that used it is closed. */
+void cw_accept_pause_give_back(struct cw_accept_pause *p);
+
 /* Frees the pause. Call this function before you free the listener. p may be NULL. Returns NULL. */
 struct cw_accept_pause *cw_accept_pause_free(struct cw_accept_pause *p);
 

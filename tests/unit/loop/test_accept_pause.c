@@ -162,3 +162,58 @@ Test(accept_pause, paused_listener_can_be_freed)
 	waiting = cw_accept_pause_free(waiting);
 	event_base_loop(base, EVLOOP_NONBLOCK);
 }
+
+static unsigned asked, accept_from;
+static int kept_fd;
+
+/* Accepts the connection of a certain number, and refuses those before it. */
+static bool on_kept(int fd, void *user)
+{
+	kept_fd = fd;
+	if (++asked == accept_from)
+		return true;
+	close(fd);
+	return false;
+}
+
+static void turn_until_asked(unsigned n)
+{
+	const struct timeval tv = { 120, 0 };
+	struct event *deadline = evtimer_new(base, on_deadline, NULL);
+
+	evtimer_add(deadline, &tv);
+	while (asked < n)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(deadline);
+}
+
+Test(accept_pause, kept_descriptor_serves_the_first_connection_that_may_use_it)
+{
+	cw_accept_pause_keep_one(waiting, on_kept, NULL);
+	accept_from = 3;
+	for (int i = 0; i < 5; i++)
+		connect_one();
+	take_descriptors_below(LIMIT); /* all: what our own work holds */
+	turn_until_asked(3);
+	cr_assert_lt(kept_fd, LIMIT);
+	/* There is no second one. */
+	for (turns = 0; turns < 15; turns++)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_assert_eq(asked, 3);
+	cr_assert_eq(accepted, 0);
+	/* When the first one is closed, there is one again. */
+	close(kept_fd);
+	cw_accept_pause_give_back(waiting);
+	cr_assert_lt(open("/dev/null", O_RDONLY), 0, "it is kept from other uses");
+	accept_from = 5;
+	turn_until_asked(5);
+	cr_assert_eq(accepted, 0);
+}
+
+Test(accept_pause, without_a_shortage_the_kept_descriptor_is_not_used)
+{
+	cw_accept_pause_keep_one(waiting, on_kept, NULL);
+	connect_one();
+	turn_until_accepted(1);
+	cr_assert_eq(asked, 0);
+}
