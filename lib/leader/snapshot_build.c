@@ -413,9 +413,9 @@ static int note_profiler(struct builder *b)
 	if (n == 0)
 		return 0;
 	(void)snprintf(text, sizeof(text),
-		       "what %u rank%s call%s is known from NCCL's profiler only: no operators, "
-		       "and not what the device has completed",
-		       n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+		       "the calls of %u rank%s are known from NCCL's profiler only, without "
+		       "operators and device progress",
+		       n, n == 1 ? "" : "s");
 	return cw_snapshot_add_note(b->snap, text);
 }
 

@@ -176,8 +176,8 @@ static void say(const struct cw_accept_pause *p, int error)
 	unsaid++;
 	if (now < say_ns)
 		return;
-	log_warn("%s: no connections are accepted for now: %s (%llu pause%s since this was last "
-		 "said); who connects waits",
+	log_warn("%s: accepting no connections for now: %s (%llu pause%s since the last such "
+		 "line); new clients have to wait",
 		 name_of(p->which), strerror(error), (unsigned long long)unsaid,
 		 unsaid == 1 ? "" : "s");
 	unsaid = 0;

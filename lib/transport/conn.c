@@ -109,7 +109,7 @@ static const char *refuse_stranger(const struct cw_conn *c, const struct cw_msg_
 	 */
 	if (!c->tcp->tls && c->is_dialed && !c->is_up &&
 	    !cw_tcp_is_trusted(bufferevent_getfd(c->bev), (const struct sockaddr *)&c->from))
-		return "who listens there is neither root nor this daemon's user";
+		return "the listening process runs as neither root nor this daemon's user";
 	return NULL;
 }
 

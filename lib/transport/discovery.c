@@ -146,7 +146,7 @@ static void on_round_done(void *user)
 	}
 	n = ++discovery->failures;
 	if ((n & (n - 1)) == 0)
-		log_warn("peers_from: %s: %s (%llu time%s so far); what was found before is kept",
+		log_warn("peers_from: %s: %s (%llu time%s so far); the earlier addresses stay",
 			 discovery->text, discovery->error, (unsigned long long)n,
 			 n == 1 ? "" : "s");
 }
@@ -350,7 +350,7 @@ const char *cw_discovery_note(const struct cw_discovery *discovery, char *buf, s
 	if (discovery->failures) {
 		(void)snprintf(buf, len, "peers_from: %.100s cannot be looked up: %s%s",
 			       discovery->text, discovery->error,
-			       discovery->answered_ns ? "; what was found before is kept" : "");
+			       discovery->answered_ns ? "; the earlier addresses stay" : "");
 		return buf;
 	}
 	for (const struct cw_candidate *candidate = discovery->candidates; candidate;

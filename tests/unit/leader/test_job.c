@@ -528,7 +528,7 @@ Test(job, what_only_nccls_profiler_tells_is_said)
 	cr_assert_eq(put(&digests, "x", 2, ranks, 2, &urgent), 0);
 	snap = build(&digests, job);
 	cr_assert_eq(snap->n_notes, 1);
-	cr_expect(strstr(snap->notes[0], "what 1 rank calls is known from NCCL's profiler only"),
+	cr_expect(strstr(snap->notes[0], "the calls of 1 rank are known from NCCL's profiler only"),
 		  "%s", snap->notes[0]);
 	cw_snapshot_free(snap);
 	cw_job_free(job);
