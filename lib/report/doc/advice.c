@@ -382,7 +382,7 @@ static const struct row rows[] = {
 	  "ranks again, within the same minute.",
 	  NULL, RECORDED },
 	{ "unknown-stacks", CW_CLASS_UNKNOWN, ANY_DETAIL,
-	  "Look at the stacks of the ranks that wait, and of those that are missing.",
+	  "Look at the stacks of the waiting ranks and of the missing ranks.",
 	  "collwatch stacks {job}", LIVE },
 };
 

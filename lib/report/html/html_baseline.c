@@ -130,7 +130,7 @@ static void put_tolerances(FILE *out, const json_t *check)
 
 	if (!json_array_size(list))
 		return;
-	html_section(out, "tolerances", "What elements were allowed to differ by");
+	html_section(out, "tolerances", "Allowed differences of elements");
 	fputs("<table class=\"sides\">\n<tr><th>type</th><th>rtol</th><th>atol</th></tr>\n", out);
 	json_array_foreach (list, i, one) {
 		fputs("<tr><td>", out);

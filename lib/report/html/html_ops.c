@@ -162,7 +162,7 @@ void html_put_ops(FILE *out, const json_t *ops)
 
 	if (!json_array_size(rows))
 		return;
-	html_section(out, "ops", "What its calls added up to");
+	html_section(out, "ops", "Totals of its calls");
 	put_table_head(out);
 	json_array_foreach (rows, i, row) {
 		if (i == MAX_ROWS)
@@ -228,9 +228,9 @@ int cw_render_ops_page(FILE *out, const json_t *ops, const json_t *status)
 	fputs("calls on ", out);
 	html_put(out, cw_json_str(ops, "node", "?"));
 	html_page_body(out);
-	fputs("<header>\n<h1>What the calls of ranks on ", out);
+	fputs("<header>\n<h1>Totals of the calls of ranks on ", out);
 	html_put(out, cw_json_str(ops, "node", "?"));
-	fputs(" add up to</h1>\n</header>\n", out);
+	fputs("</h1>\n</header>\n", out);
 	json_array_foreach (rows, i, row) {
 		if (i == MAX_ROWS)
 			break;

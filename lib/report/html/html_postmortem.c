@@ -137,7 +137,7 @@ static void put_last(FILE *out, const json_t *e)
 	if (!json_array_size(list))
 		return;
 	html_section(out, "last-calls",
-		     "Last calls of the first, and of those that were waited for");
+		     "Last calls of the first failed rank, and of the awaited ranks");
 	fputs("<ul>\n", out);
 	json_array_foreach (list, i, one) {
 		if (i == MAX_ROWS)

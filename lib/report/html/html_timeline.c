@@ -460,9 +460,9 @@ static void put_chart(FILE *out, struct chart *c)
 	put_axis(out, c);
 	fputs("</svg></div>\n", out);
 	put_legend(out, c);
-	fputs("<p class=\"dim\">A row is ranks in the same position; a lane in it is a "
-	      "communicator, a mark a call. Light bars are calls that have not completed. Left of "
-	      "the line the time is stretched.",
+	fputs("<p class=\"dim\">Each row shows ranks in the same position. A lane of a row is a "
+	      "communicator, and a mark is a call. Light bars are calls that have not completed. "
+	      "Left of the line, the time axis is stretched.",
 	      out);
 	if (omitted)
 		fprintf(out, " %" PRIu32 " more position%s are not drawn.", omitted,

@@ -268,7 +268,7 @@ void html_put_waits(FILE *out, const struct drawing *d)
 	height = 16 + ((int)p.n_layers + p.has_end) * (BOX_HEIGHT + GAP_Y) - GAP_Y;
 	fprintf(out,
 		"<div class=\"scroll\"><svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-		"aria-label=\"who waits for whom\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+		"aria-label=\"waiting and awaited ranks\" viewBox=\"0 0 %d %d\" width=\"%d\" "
 		"height=\"%d\">\n",
 		p.width, height, p.width, height);
 	fputs("<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"1\" refY=\"4\" "

@@ -175,7 +175,7 @@ static void put_last(const struct cw_text *t, const json_t *e)
 
 	if (!json_array_size(list))
 		return;
-	cw_text_title(t, "Last calls of the first, and of those that were waited for");
+	cw_text_title(t, "Last calls of the first failed rank, and of the awaited ranks");
 	json_array_foreach (list, i, one) {
 		if (i == MAX_LINES)
 			break;

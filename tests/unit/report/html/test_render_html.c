@@ -356,7 +356,7 @@ Test(render_html, a_postmortem_without_its_main_fields_is_refused)
 Test(render_html, what_calls_added_up_to_is_a_table_with_pictures)
 {
 	static const char *const order[] = {
-		"What its calls added up to", "<td>all_reduce</td><td>dp</td><td>&lt;= 1 MiB</td>",
+		"Totals of its calls", "<td>all_reduce</td><td>dp</td><td>&lt;= 1 MiB</td>",
 		">4000</td>", ">1.0 GB</td>", ">8.30</td>", ">90.00</td>",
 		/* p10 of 10 µs is one decade of eight on 160, p90 two */
 		"<rect class=\"c4\" x=\"20.0\"", "width=\"20.0\"", "class=\"arrow\" x1=\"60.0\"",
