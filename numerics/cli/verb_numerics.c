@@ -162,8 +162,8 @@ static void show_firsts(const struct numerics_args *args, const struct cw_numeri
 	for (uint32_t i = 0; i < said->n_firsts; i++)
 		printf("%s\n", cw_numerics_text_first(job, said, i, text, sizeof(text)));
 	if (said->n_firsts > 1)
-		printf("  (which of these was first is not known: their calls are on different "
-		       "communicators, or in the same)\n");
+		printf("  (the order of these is unknown: their calls are on different "
+		       "communicators, or are the same call)\n");
 	else if (said->is_first_by_clock)
 		printf("  (by the clocks of their hosts)\n");
 	for (uint32_t i = 0; i < said->n_rows; i++)

@@ -202,12 +202,12 @@ char *cw_numerics_text_first(const struct cw_numerics_job *job,
 		add_bad(&l, k);
 		add(&l, " out of ");
 		add_call(&l, job, f->sample);
-		add(&l, "; who fed them is not known, for not all that went in was looked at");
+		add(&l, "; their source is unknown, because some inputs were not fully inspected");
 		break;
 	}
 	add_place(&l, k);
 	if (f->origin == CW_NUMERICS_BY_RANK && !said->ranks[k->rank].is_first_seen)
-		add(&l, " (what this rank got before is not all known)");
+		add(&l, " (some earlier tensors of this rank are unknown)");
 	return end(&l);
 }
 
@@ -278,8 +278,8 @@ char *cw_numerics_text_range(const struct cw_numerics_job *job, const struct cw_
 		    k->abs_max);
 	else
 		add(&l,
-		    " loses digits at the lower end of %s: %.3g %% of what is not zero in its %s "
-		    "is denormal, though all could be %.4g times as large, on ",
+		    " loses digits at the lower end of %s: %.3g %% of the nonzero elements of its "
+		    "%s are denormal, though all could be %.4g times as large, on ",
 		    cw_dtype_name(k->dtype), r->share * 100, k->is_output ? "output" : "input",
 		    r->room);
 	add_rank(&l, job, k->rank);
@@ -330,8 +330,8 @@ char *cw_numerics_text_imbalance(const struct cw_numerics_job *job,
 
 	add_call(&l, job, m->sample);
 	add(&l,
-	    " did not give what went in: its inputs add up to %.17g, its result to %.17g, which "
-	    "rounding explains up to %.3g",
+	    " did not preserve the total: its inputs add up to %.17g, its result to %.17g; "
+	    "rounding explains at most %.3g",
 	    m->in, m->out, m->bound);
 	return end(&l);
 }

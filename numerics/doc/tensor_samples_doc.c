@@ -294,9 +294,9 @@ static int read_sample(const json_t *doc, struct cw_arena *arena, const struct c
 			return cw_err_set(err, EBADMSG, "a tensor summary has no %s",
 					  columns[i].name);
 	if (ret->rank >= job->n_ranks || ret->comm >= job->n_comms)
-		return bad_doc(err, "one of a rank or communicator that is not there");
+		return bad_doc(err, "one of an unknown rank or communicator");
 	if (ret->stride & (ret->stride - 1) || ret->is_output > 1)
-		return bad_doc(err, "one that is none");
+		return bad_doc(err, "an invalid one");
 	if (!json_is_string(site))
 		return 0;
 	ret->site = text_of(arena, json_string_value(site));
@@ -337,7 +337,7 @@ static int read_comms(const json_t *list, struct cw_arena *arena, struct cw_nume
 		if (!cw_json_read_u64(json_object_get(doc, "id"), &comms[i].id) ||
 		    !read_int(json_object_get(doc, "nranks"), 0, UINT32_MAX, &nranks) ||
 		    !read_int(json_object_get(doc, "instance"), 0, UINT32_MAX, &instance))
-			return bad_doc(err, "a communicator that is none");
+			return bad_doc(err, "an invalid communicator");
 		comms[i].nranks = (uint32_t)nranks;
 		comms[i].instance = (uint32_t)instance;
 		comms[i].is_uncounted = json_is_false(json_object_get(doc, "counted"));
@@ -405,7 +405,7 @@ static int read_ranks(const json_t *list, struct cw_arena *arena, struct cw_nume
 		return -ENOMEM;
 	json_array_foreach (list, i, doc) {
 		if (!read_source(doc, &sources[i]))
-			return bad_doc(err, "a rank that is none");
+			return bad_doc(err, "an invalid rank");
 		ranks[i].rank = sources[i].rank;
 		if (!read_rank(doc, arena, &ranks[i]))
 			return -ENOMEM;

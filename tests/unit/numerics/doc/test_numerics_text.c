@@ -55,8 +55,8 @@ Test(numerics_text, of_who_was_first)
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"rank 1 was among the first to feed 2 NaN and 1 Inf among 4096 fp16 into "
-		"all_reduce #31 on dp, step 812, from backward (train.py:97) (what this rank got "
-		"before is not all known)");
+		"all_reduce #31 on dp, step 812, from backward (train.py:97) (some earlier tensors "
+		"of this rank are unknown)");
 }
 
 Test(numerics_text, of_a_call_that_made_it)
@@ -80,7 +80,7 @@ Test(numerics_text, of_a_rank_that_got_it)
 	cr_expect_str_eq(
 		cw_numerics_text_first(&job, &said, 0, buf, sizeof(buf)),
 		"a rank without a number got 1 NaN and 0 Inf among 4096 fp16 out of all_reduce #31 "
-		"on dp; who fed them is not known, for not all that went in was looked at");
+		"on dp; their source is unknown, because some inputs were not fully inspected");
 }
 
 /* A program that does not mark its steps: we know only the number of a call. */
@@ -164,9 +164,9 @@ Test(numerics_text, of_the_ends_of_a_type)
 	samples[2].is_output = true;
 	samples[2].site = "step (a.py:1)";
 	cr_expect_str_eq(cw_numerics_text_range(&job, &r, buf, sizeof(buf)),
-			 "all_reduce #31 on dp loses digits at the lower end of fp16: 70 % of what "
-			 "is not zero in its output is denormal, though all could be 4096 times "
-			 "as large, on rank 2, in 5 steps in a row, from step (a.py:1)");
+			 "all_reduce #31 on dp loses digits at the lower end of fp16: 70 % of the "
+			 "nonzero elements of its output are denormal, though all could be 4096 "
+			 "times as large, on rank 2, in 5 steps in a row, from step (a.py:1)");
 }
 
 Test(numerics_text, of_copies_that_differ)
@@ -249,6 +249,6 @@ Test(numerics_text, of_a_sum_that_is_none)
 
 	cr_expect_str_eq(
 		cw_numerics_text_imbalance(&job, &m, buf, sizeof(buf)),
-		"all_reduce #31 on dp did not give what went in: its inputs add up to 8, its result "
-		"to 9.5, which rounding explains up to 0.25");
+		"all_reduce #31 on dp did not preserve the total: its inputs add up to 8, its result "
+		"to 9.5; rounding explains at most 0.25");
 }
