@@ -78,7 +78,7 @@ static const struct demo_scenario scenarios[] = {
 	  .has_postmortem = true, .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "600" },
 	  .program = DEMO_PYTHON },
 	{ "watchdog-abort",
-	  "a rank blocks, and the job's own watchdog ends the others before anybody is told",
+	  "a rank blocks, and the job's own watchdog ends the others before an alert",
 	  "block-in-data-loader", "blocks in its data loader, and the job's watchdog is quick",
 	  HANG(NEVER_ENTERED, OUTSIDE_NCCL, 2, 40), .has_postmortem = true,
 	  .event = DEMO_EVENT_LAUNCHER, .options = { "--watchdog", "14" }, .program = DEMO_PYTHON },
