@@ -12,6 +12,7 @@
 #include "model/cause.h"
 #include "model/rankset.h"
 #include "report/doc/doc_phrase.h"
+#include "report/doc/facts_builder.h"
 #include "report/doc/incident_facts.h"
 #include "report/doc/nccl_errors.h"
 #include "report/doc/said_doc.h"
@@ -26,35 +27,12 @@
  */
 #define STACKS_MAX 8u
 
-/*
- * Collects the facts of a document. If memory runs out, pieces are missing, and `bad` is not 0. We
- * check it once, at the end.
- */
+/* The input and the collected facts of a document. */
 struct builder {
 	const struct cw_snapshot *snap;
 	const struct cw_verdict *v;
-	struct cw_arena *arena;
-	int bad;
+	struct cw_facts_builder facts;
 };
-
-static void *make(struct builder *b, size_t n, size_t size)
-{
-	void *made = cw_arena_array(b->arena, n ? n : 1, size);
-
-	b->bad |= made ? 0 : -1;
-	return made;
-}
-
-#define make_one(b, type) ((type *)make((b), 1, sizeof(type)))
-#define make_list(b, type, n) ((type *)make((b), (n), sizeof(type)))
-
-static const char *copy_text(struct builder *b, const char *text)
-{
-	const char *copy = cw_arena_strdup(b->arena, text);
-
-	b->bad |= copy || !text ? 0 : -1;
-	return copy;
-}
 
 /* Returns the user's number of the rank. -1: the rank has none, or the index is out of range. */
 static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
@@ -62,53 +40,30 @@ static int32_t label_of(const struct cw_snapshot *snap, uint32_t rank)
 	return rank < snap->n_ranks ? snap->ranks[rank].rank : -1;
 }
 
-static const char *format_set(struct builder *b, const int32_t *labels, uint32_t n)
-{
-	_cleanup_(freep) char *text = cw_rankset_format_alloc(labels, n);
-
-	b->bad |= text ? 0 : -1;
-	return copy_text(b, text);
-}
-
 static const char *label_set(struct builder *b, const uint32_t *ranks, uint32_t n)
 {
 	_cleanup_(freep) int32_t *labels = calloc(n ? n : 1, sizeof(*labels));
 
 	if (!labels) {
-		b->bad = -1;
+		b->facts.bad = -1;
 		return NULL;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		labels[i] = label_of(b->snap, ranks[i]);
-	return format_set(b, labels, n);
-}
-
-static struct cw_named named(unsigned number, const char *(*name_of)(unsigned number))
-{
-	return (struct cw_named){ (int)number, name_of(number) };
-}
-
-/* Renders a sentence of at most len bytes. */
-static struct cw_incident_sentence sentence(struct builder *b, const struct cw_clause *clause,
-					    size_t len)
-{
-	char text[CW_SAID_TEXT_MAX];
-
-	(void)cw_say_text(clause, text, len < sizeof(text) ? len : sizeof(text));
-	return (struct cw_incident_sentence){ copy_text(b, text), *clause };
+	return cw_facts_set(&b->facts, labels, n);
 }
 
 /* Splits a call stack into its lines. */
 static void add_stack(struct builder *b, const char *stack, struct cw_incident_call *call)
 {
-	char *text = cw_arena_strdup(b->arena, stack), *rest;
+	char *text = cw_arena_strdup(b->facts.arena, stack), *rest;
 	uint32_t n = 1;
 
 	for (const char *p = stack; (p = strchr(p, '\n')); p++)
 		n++;
-	call->stack = make_list(b, const char *, n);
+	call->stack = cw_facts_list(&b->facts, const char *, n);
 	if (!text || !call->stack) {
-		b->bad = -1;
+		b->facts.bad = -1;
 		return;
 	}
 	for (rest = text; rest;)
@@ -119,67 +74,34 @@ static void add_stack(struct builder *b, const char *stack, struct cw_incident_c
 static struct cw_incident_call *call_of(struct builder *b, const struct cw_op *op, bool has_stack)
 {
 	const char *stack = has_stack ? cw_snapshot_stack(b->snap, op) : NULL;
-	struct cw_incident_call *call = make_one(b, struct cw_incident_call);
+	struct cw_incident_call *call = cw_facts_one(&b->facts, struct cw_incident_call);
 
 	if (!call)
 		return NULL;
 	*call = (struct cw_incident_call){
-		.kind = named(op->kind, cw_op_kind_name),
-		.dtype = named(op->dtype, cw_dtype_name),
+		.kind = cw_facts_named(op->kind, cw_op_kind_name),
+		.dtype = cw_facts_named(op->dtype, cw_dtype_name),
 		.count = op->count,
 		.root = op->root,
 		.peer = op->peer,
 	};
 	if (op->redop != CW_REDOP_NONE)
-		call->redop = named(op->redop, cw_redop_name);
+		call->redop = cw_facts_named(op->redop, cw_redop_name);
 	if (stack)
 		add_stack(b, stack, call);
 	return call;
 }
 
-#define COPY_FACT(form, type, name, ...) to->name = rank->name;
-
-static void add_place(const struct cw_snap_rank *rank, struct cw_incident_culprit *to)
-{
-	CW_INCIDENT_PLACE_FACTS(COPY_FACT)
-	CW_INCIDENT_POD_FACTS(COPY_FACT)
-}
-
-/* The advice depends on these facts. */
-static void add_state(const struct cw_snap_rank *rank, struct cw_incident_culprit *to)
-{
-	if (rank->liveness == CW_LIVE_ALIVE)
-		to->host_wait = named(rank->host_wait, cw_host_wait_name);
-	if (cw_liveness_is_dead(rank->liveness))
-		to->end_by = named(rank->end_by, cw_end_by_name);
-	if (rank->liveness == CW_LIVE_KILLED)
-		to->term_signal = rank->term_signal;
-	to->cause_kind = named(rank->cause_kind, cw_cause_kind_name);
-	to->cause_by = named(rank->cause_by, cw_end_by_name);
-}
-
 static void add_culprit(struct builder *b, uint32_t index, const struct cw_clause *said,
 			struct cw_incident_culprit *to)
 {
-	const struct cw_snap_rank *rank;
-
-	*to = (struct cw_incident_culprit){
-		.rank = label_of(b->snap, index),
-		.host = "",
-		.reason = sentence(b, said, CW_REASON_TEXT_MAX),
-	};
-	if (index >= b->snap->n_ranks)
-		return;
-	rank = &b->snap->ranks[index];
-	if (rank->node < b->snap->n_nodes && b->snap->nodes[rank->node].name)
-		to->host = b->snap->nodes[rank->node].name;
-	add_place(rank, to);
-	add_state(rank, to);
+	cw_facts_culprit(b->snap, index, to);
+	to->reason = cw_facts_sentence(&b->facts, said, CW_REASON_TEXT_MAX);
 }
 
 static void add_culprits(struct builder *b, struct cw_incident_facts *to)
 {
-	to->culprits = make_list(b, struct cw_incident_culprit, b->v->n_culprits);
+	to->culprits = cw_facts_list(&b->facts, struct cw_incident_culprit, b->v->n_culprits);
 	for (uint32_t i = 0; to->culprits && i < b->v->n_culprits; i++)
 		add_culprit(b, b->v->culprits[i].rank, &b->v->culprits[i].said,
 			    &to->culprits[to->n_culprits++]);
@@ -196,7 +118,8 @@ static const char *host_of(const struct builder *b, uint32_t rank)
 static struct cw_incident_link *link_of(struct builder *b)
 {
 	const struct cw_link *l = &b->v->link;
-	struct cw_incident_link *link = l->is_set ? make_one(b, struct cw_incident_link) : NULL;
+	struct cw_incident_link *link =
+		l->is_set ? cw_facts_one(&b->facts, struct cw_incident_link) : NULL;
 
 	if (!link)
 		return NULL;
@@ -224,9 +147,9 @@ static void add_nodes(struct builder *b, const struct cw_snap_comm *comm,
 		      struct cw_incident_where *where)
 {
 	const struct cw_snapshot *snap = b->snap;
-	bool *has_member = make_list(b, bool, snap->n_nodes);
+	bool *has_member = cw_facts_list(&b->facts, bool, snap->n_nodes);
 
-	where->nodes = make_list(b, const char *, snap->n_nodes);
+	where->nodes = cw_facts_list(&b->facts, const char *, snap->n_nodes);
 	if (!has_member || !where->nodes)
 		return;
 	for (uint32_t m = 0; m < comm->nranks; m++) {
@@ -249,7 +172,7 @@ static struct cw_incident_where *where_of(struct builder *b)
 	if (v->comm >= b->snap->n_comms)
 		return NULL;
 	comm = &b->snap->comms[v->comm];
-	where = make_one(b, struct cw_incident_where);
+	where = cw_facts_one(&b->facts, struct cw_incident_where);
 	if (!where)
 		return NULL;
 	*where = (struct cw_incident_where){
@@ -259,7 +182,7 @@ static struct cw_incident_where *where_of(struct builder *b)
 		.after_seq = v->verdict_class == CW_CLASS_MISMATCH && !v->n_sides
 				     ? v->after_seq
 				     : CW_INCIDENT_NO_SEQ,
-		.sides = make_list(b, struct cw_incident_side, v->n_sides),
+		.sides = cw_facts_list(&b->facts, struct cw_incident_side, v->n_sides),
 	};
 	for (uint32_t i = 0; where->sides && i < v->n_sides; i++)
 		where->sides[where->n_sides++] = (struct cw_incident_side){
@@ -281,7 +204,8 @@ static struct cw_incident_where *where_of(struct builder *b)
 static void add_waits(struct builder *b, struct cw_incident_facts *to)
 {
 	const struct cw_verdict *v = b->v;
-	struct cw_incident_wait *waits = make_list(b, struct cw_incident_wait, v->n_chain);
+	struct cw_incident_wait *waits =
+		cw_facts_list(&b->facts, struct cw_incident_wait, v->n_chain);
 
 	for (uint32_t i = 0; waits && i < v->n_chain; i++) {
 		const struct cw_wait *wait = &v->chain[i];
@@ -311,10 +235,10 @@ static void add_alternative(struct builder *b, const struct cw_alternative *from
 	static const struct cw_clause nothing;
 
 	*to = (struct cw_incident_alternative){
-		.verdict_class = named(from->verdict_class, cw_class_name),
-		.culprits = make_list(b, struct cw_incident_culprit, from->n_culprits),
+		.verdict_class = cw_facts_named(from->verdict_class, cw_class_name),
+		.culprits = cw_facts_list(&b->facts, struct cw_incident_culprit, from->n_culprits),
 		.probability = from->probability,
-		.reason = sentence(b, &from->said, CW_REASON_TEXT_MAX),
+		.reason = cw_facts_sentence(&b->facts, &from->said, CW_REASON_TEXT_MAX),
 	};
 	for (uint32_t i = 0; to->culprits && i < from->n_culprits; i++)
 		add_culprit(b, from->culprits[i], &nothing, &to->culprits[to->n_culprits++]);
@@ -324,7 +248,7 @@ static void add_alternatives(struct builder *b, struct cw_incident_facts *to)
 {
 	uint32_t n = b->v->n_alternatives;
 
-	to->alternatives = make_list(b, struct cw_incident_alternative, n);
+	to->alternatives = cw_facts_list(&b->facts, struct cw_incident_alternative, n);
 	for (uint32_t i = 0; to->alternatives && i < n; i++)
 		add_alternative(b, &b->v->alternatives[i], &to->alternatives[to->n_alternatives++]);
 }
@@ -333,10 +257,10 @@ static void add_ruled_out(struct builder *b, struct cw_incident_facts *to)
 {
 	uint32_t n = b->v->n_ruled_out;
 
-	to->ruled_out = make_list(b, struct cw_incident_sentence, n);
+	to->ruled_out = cw_facts_list(&b->facts, struct cw_incident_sentence, n);
 	for (uint32_t i = 0; to->ruled_out && i < n; i++)
 		to->ruled_out[to->n_ruled_out++] =
-			sentence(b, &b->v->ruled_out_said[i], CW_REASON_TEXT_MAX);
+			cw_facts_sentence(&b->facts, &b->v->ruled_out_said[i], CW_REASON_TEXT_MAX);
 }
 
 /* True for a rank that other ranks' recordings mention, but whose own is missing. */
@@ -368,7 +292,7 @@ static const char *missing_ranks(struct builder *b)
 	seen = calloc(n ? n : 1, sizeof(*seen));
 	missing = calloc(n ? n : 1, sizeof(*missing));
 	if (!seen || !missing) {
-		b->bad = -1;
+		b->facts.bad = -1;
 		return NULL;
 	}
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
@@ -380,7 +304,7 @@ static const char *missing_ranks(struct builder *b)
 	for (uint32_t i = 0; i < n; i++)
 		if (!seen[i])
 			missing[n_missing++] = (int32_t)i;
-	return format_set(b, missing, n_missing);
+	return cw_facts_set(&b->facts, missing, n_missing);
 }
 
 /*
@@ -396,7 +320,7 @@ static struct cw_incident_last_known *last_known(struct builder *b)
 	uint32_t n = 0;
 
 	if (!ranks) {
-		b->bad = -1;
+		b->facts.bad = -1;
 		return NULL;
 	}
 	for (uint32_t i = 0; i < snap->n_ranks; i++) {
@@ -408,7 +332,7 @@ static struct cw_incident_last_known *last_known(struct builder *b)
 		if (node->last_digest_ns < since_ns)
 			since_ns = node->last_digest_ns;
 	}
-	known = n ? make_one(b, struct cw_incident_last_known) : NULL;
+	known = n ? cw_facts_one(&b->facts, struct cw_incident_last_known) : NULL;
 	if (known)
 		*known = (struct cw_incident_last_known){
 			.ranks = label_set(b, ranks, n),
@@ -420,7 +344,8 @@ static struct cw_incident_last_known *last_known(struct builder *b)
 
 static struct cw_incident_coverage *coverage_of(struct builder *b)
 {
-	struct cw_incident_coverage *coverage = make_one(b, struct cw_incident_coverage);
+	struct cw_incident_coverage *coverage =
+		cw_facts_one(&b->facts, struct cw_incident_coverage);
 
 	if (coverage)
 		*coverage = (struct cw_incident_coverage){
@@ -437,7 +362,7 @@ static struct cw_incident_coverage *coverage_of(struct builder *b)
 
 static struct cw_incident_times *times_of(struct builder *b, const struct cw_incident_info *info)
 {
-	struct cw_incident_times *times = make_one(b, struct cw_incident_times);
+	struct cw_incident_times *times = cw_facts_one(&b->facts, struct cw_incident_times);
 
 	if (times)
 		*times = (struct cw_incident_times){
@@ -453,7 +378,8 @@ static struct cw_incident_times *times_of(struct builder *b, const struct cw_inc
 static struct cw_incident_timeout *timeout_of(struct builder *b)
 {
 	const struct cw_snap_rank *of = cw_snapshot_job_timeout(b->snap);
-	struct cw_incident_timeout *timeout = of ? make_one(b, struct cw_incident_timeout) : NULL;
+	struct cw_incident_timeout *timeout =
+		of ? cw_facts_one(&b->facts, struct cw_incident_timeout) : NULL;
 
 	if (timeout)
 		*timeout = (struct cw_incident_timeout){
@@ -466,7 +392,7 @@ static struct cw_incident_timeout *timeout_of(struct builder *b)
 
 static struct cw_incident_victims *victims_of(struct builder *b)
 {
-	struct cw_incident_victims *victims = make_one(b, struct cw_incident_victims);
+	struct cw_incident_victims *victims = cw_facts_one(&b->facts, struct cw_incident_victims);
 
 	if (victims)
 		*victims = (struct cw_incident_victims){
@@ -518,36 +444,36 @@ static void end_sentence(struct cw_clause *clause)
  */
 static void add_summary(struct builder *b, bool proposes_serving, struct cw_incident_facts *to)
 {
-	struct cw_clause summary = { .arena = b->arena };
+	struct cw_clause summary = { .arena = b->facts.arena };
 
 	if (!proposes_serving) {
-		to->summary = sentence(b, &b->v->said, CW_VERDICT_TEXT_MAX);
+		to->summary = cw_facts_sentence(&b->facts, &b->v->said, CW_VERDICT_TEXT_MAX);
 		return;
 	}
 	to->proposed_policy = CW_INCIDENT_POLICY_SERVING;
 	cw_clause_append(&summary, &b->v->said);
 	end_sentence(&summary);
 	cw_say(&summary, looks_like_server);
-	b->bad |= summary.is_incomplete;
-	to->summary = sentence(b, &summary, SUMMARY_BYTES);
+	b->facts.bad |= summary.is_incomplete;
+	to->summary = cw_facts_sentence(&b->facts, &summary, SUMMARY_BYTES);
 }
 
 json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict *v,
 			const struct cw_incident_info *info)
 {
 	struct cw_arena arena = { 0 };
-	struct builder b = { .snap = snap, .v = v, .arena = &arena };
+	struct builder b = { .snap = snap, .v = v, .facts = { .arena = &arena } };
 	struct cw_incident_facts facts = {
 		.schema = "collwatch.incident/1",
 		.id = cw_fact_text(info->id),
 		.job = cw_fact_text(snap->job),
 		.group = cw_fact_text(snap->group),
-		.verdict_class = named(v->verdict_class, cw_class_name),
-		.detail = named(v->detail, cw_detail_name),
-		.confidence = named(info->confidence, cw_confidence_name),
+		.verdict_class = cw_facts_named(v->verdict_class, cw_class_name),
+		.detail = cw_facts_named(v->detail, cw_detail_name),
+		.confidence = cw_facts_named(info->confidence, cw_confidence_name),
 		.blind_spots = v->blind_spots,
-		.hang = named(info->hang, cw_hang_name),
-		.severity = named(info->severity, cw_severity_name),
+		.hang = cw_facts_named(info->hang, cw_hang_name),
+		.severity = cw_facts_named(info->severity, cw_severity_name),
 		.victims = victims_of(&b),
 		.where = where_of(&b),
 		.coverage = coverage_of(&b),
@@ -563,10 +489,10 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	add_waits(&b, &facts);
 	add_alternatives(&b, &facts);
 	add_ruled_out(&b, &facts);
-	b.bad |= cw_nccl_errors_collect(snap, &arena, &facts);
-	b.bad |= cw_nonfinite_inputs_collect(snap, &arena, &facts);
+	b.facts.bad |= cw_nccl_errors_collect(snap, &arena, &facts);
+	b.facts.bad |= cw_nonfinite_inputs_collect(snap, &arena, &facts);
 	add_summary(&b, info->proposes_serving, &facts);
-	doc = b.bad ? NULL : cw_incident_facts_write(&facts);
+	doc = b.facts.bad ? NULL : cw_incident_facts_write(&facts);
 	cw_arena_fini(&arena);
 	return doc;
 }
