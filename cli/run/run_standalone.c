@@ -377,18 +377,13 @@ static void note_printed(struct run_printed *t, const json_t *head, const char *
 /* Returns true if the bundle's document is another file than the one that we read before. */
 static bool is_another_file(struct run_printed *t, const char *bundle)
 {
-	static const char *const names[] = { "incident.json", "postmortem.json" };
 	char path[PATH_MAX + 340];
 	struct stat st;
-	int r = -1;
 
-	for (size_t i = 0; r < 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", bundle, names[i]);
-		r = stat(path, &st);
-	}
-	if (r < 0 || (st.st_ino == t->doc.st_ino && st.st_size == t->doc.st_size &&
-		      st.st_mtim.tv_sec == t->doc.st_mtim.tv_sec &&
-		      st.st_mtim.tv_nsec == t->doc.st_mtim.tv_nsec))
+	(void)snprintf(path, sizeof(path), "%s/incident.json", bundle);
+	if (stat(path, &st) < 0 || (st.st_ino == t->doc.st_ino && st.st_size == t->doc.st_size &&
+				    st.st_mtim.tv_sec == t->doc.st_mtim.tv_sec &&
+				    st.st_mtim.tv_nsec == t->doc.st_mtim.tv_nsec))
 		return false;
 	t->doc = st;
 	return true;
@@ -420,7 +415,7 @@ static void print_one(struct run_standalone *s, const char *name)
 	if (!is_another_file(t, path))
 		return;
 	if (cw_bundle_read(path, &bundle, NULL) == 0) {
-		const json_t *head = cw_bundle_head(&bundle);
+		const json_t *head = bundle.incident;
 		const char *summary = cw_json_str(head, "summary", "a hang was found");
 
 		print_change(t, is_new, standing_of(head), summary, path);

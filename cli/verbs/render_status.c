@@ -496,7 +496,7 @@ void cw_render_incidents(FILE *out, const json_t *incidents, bool color)
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_YELLOW,
 			    cw_doc_words(cw_json_str(entry, "class", "?"), words, sizeof(words)));
-		if (json_is_true(json_object_get(entry, "postmortem")))
+		if (cw_severity_from_name(cw_json_str(entry, "severity", "")) == CW_SEVERITY_FAILED)
 			fputs(" (post-mortem)", out);
 		fputs("  ", out);
 		cw_text_put(&t, CW_TEXT_PLAIN, cw_doc_job(entry, "?"));

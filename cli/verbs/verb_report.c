@@ -284,8 +284,6 @@ static int ask_for_bundle(const struct report_args *args, struct cw_bundle *ret,
 		return r;
 	if (json_is_object(json_object_get(reply, "incident")))
 		ret->incident = json_incref(json_object_get(reply, "incident"));
-	if (json_is_object(json_object_get(reply, "postmortem")))
-		ret->postmortem = json_incref(json_object_get(reply, "postmortem"));
 	if (json_is_array(json_object_get(reply, "evidence")))
 		ret->evidence = json_incref(json_object_get(reply, "evidence"));
 	if (json_is_object(json_object_get(reply, "snapshot")))
@@ -435,10 +433,7 @@ static int show(const struct report_args *args)
 	if (args->copy)
 		return write_copy(args, &bundle);
 	if (args->ask.json) {
-		/* if memory runs out, the output lacks the post-mortem */
-		if (bundle.incident && bundle.postmortem)
-			(void)json_object_set(bundle.incident, "postmortem", bundle.postmortem);
-		cw_print_json(cw_bundle_head(&bundle));
+		cw_print_json(bundle.incident);
 		return CW_EXIT_OK;
 	}
 	if (args->html)

@@ -298,7 +298,13 @@ json_t *cw_alert_slack(const json_t *doc)
 	struct cw_arena arena = { 0 };
 	json_t *text = NULL;
 
-	if (cw_incident_facts_read(doc, &arena, &incident, NULL, NULL) == 0)
+	if (cw_incident_facts_read(doc, &arena, &incident, NULL, NULL) < 0)
+		text = NULL;
+	else if (incident.severity.number == CW_SEVERITY_FAILED)
+		text = message(doc, json_pack("[o, o, o]",
+					      header("Failed: ", cw_phrase_job(incident.job, "?")),
+					      summary(doc), command(doc)));
+	else
 		text = message(doc, json_pack("[o, o, o, o, o]",
 					      header(headline(&incident),
 						     cw_phrase_job(incident.job, "?")),
@@ -306,13 +312,6 @@ json_t *cw_alert_slack(const json_t *doc)
 					      first_step(&incident), command(doc)));
 	cw_arena_fini(&arena);
 	return text;
-}
-
-json_t *cw_alert_slack_postmortem(const json_t *postmortem)
-{
-	return message(postmortem,
-		       json_pack("[o, o, o]", header("Failed: ", cw_doc_job(postmortem, "?")),
-				 summary(postmortem), command(postmortem)));
 }
 
 /* Returns a block with one line for each of the first incidents. The report has all of them. */

@@ -12,9 +12,5 @@
 
 /* Formats an incident, a collwatch.incident/1. Returns a new reference; NULL = out of memory. */
 json_t *cw_alert_slack(const json_t *incident);
-/*
- * Formats a post-mortem, a collwatch.postmortem/1. Returns a new reference; NULL = out of memory.
- */
-json_t *cw_alert_slack_postmortem(const json_t *postmortem);
 /* Formats a folded alert, a collwatch.folded/1. Returns a new reference; NULL = out of memory. */
 json_t *cw_alert_slack_folded(const json_t *folded);

@@ -125,7 +125,7 @@ static int put_new(struct cw_alerts *a, const struct cw_bundle *bundle)
 	whole.ops = NULL;
 	whole.summaries = NULL;
 	if (a->config.complete)
-		a->config.complete(cw_bundle_head(bundle), &whole, a->config.user);
+		a->config.complete(bundle->incident, &whole, a->config.user);
 	r = cw_store_put(a->config.store, &whole, path, sizeof(path));
 	json_decref(whole.ops);
 	json_decref(whole.summaries);
@@ -136,7 +136,7 @@ int cw_alerts_put(struct cw_alerts *a, const struct cw_bundle *bundle)
 {
 	char path[512];
 
-	if (is_new(a, cw_bundle_head(bundle)))
+	if (is_new(a, bundle->incident))
 		return put_new(a, bundle);
 	return cw_store_put(a->config.store, bundle, path, sizeof(path));
 }
@@ -288,11 +288,7 @@ static void on_synced(bool is_on_disk, void *user)
 
 static json_t *slack_body(const json_t *doc, size_t n)
 {
-	if (n > 1)
-		return cw_alert_slack_folded(doc);
-	return strcmp(cw_json_str(doc, "schema", ""), "collwatch.postmortem/1") == 0
-		       ? cw_alert_slack_postmortem(doc)
-		       : cw_alert_slack(doc);
+	return n > 1 ? cw_alert_slack_folded(doc) : cw_alert_slack(doc);
 }
 
 static char *make_text(const struct cw_alerts *a, const json_t *doc, size_t n)
@@ -552,7 +548,7 @@ int cw_alerts_put_postmortem(struct cw_alerts *a, const struct cw_incident_due *
 			     bool may_alert)
 {
 	static const struct way way = { .suffix = "", .fn = on_postmortem_posted };
-	const struct cw_bundle alone = { .postmortem = doc };
+	const struct cw_bundle alone = { .incident = doc };
 	int r = is_new(a, doc) ? put_new(a, &alone) : cw_store_put_postmortem(a->config.store, doc);
 
 	if (r == -EEXIST)

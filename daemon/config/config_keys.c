@@ -74,7 +74,7 @@ const struct cw_config_key cw_config_keys[] = {
 	  "webhooks and for compatible receivers." },
 	{ "webhook_postmortems", CW_CONFIG_CHOICE, KEY(webhook_postmortems), "", "false", NULL,
 	  NULL, "true|false", true,
-	  "true: post-mortems of failed jobs (collwatch.postmortem/1) are posted, too, unless an "
+	  "true: post-mortems of failed jobs (incidents of severity failed) are posted, too, unless an "
 	  "alert of that job was sent before. false: post-mortems appear in reports and the "
 	  "journal only." },
 	{ "alert_burst", CW_CONFIG_COUNT, KEY(alert_burst), "", "5", "1", "1000", NULL, true,

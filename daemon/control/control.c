@@ -152,12 +152,10 @@ static json_t *report_doc(const struct cw_control_source *s, struct cw_bundle *b
 	json_t *evidence = b->evidence ? json_incref(b->evidence) : json_array();
 
 	return json_pack(
-		"{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O, s:I}", "path",
-		path ? path : none, "host", s->node_name, "incident",
-		b->incident ? b->incident : none, "evidence", evidence, "snapshot",
-		size->has_snapshot && b->snapshot ? b->snapshot : none, "stacks",
-		size->has_stacks && b->stacks ? b->stacks : none, "postmortem",
-		b->postmortem ? b->postmortem : none, "ops",
+		"{s:O, s:s, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:I}", "path", path ? path : none,
+		"host", s->node_name, "incident", b->incident ? b->incident : none, "evidence",
+		evidence, "snapshot", size->has_snapshot && b->snapshot ? b->snapshot : none,
+		"stacks", size->has_stacks && b->stacks ? b->stacks : none, "ops",
 		size->has_stacks && b->ops ? b->ops : none, "summaries",
 		size->has_summaries && b->summaries ? b->summaries : none, "remote_summaries",
 		size->has_remote_summaries && b->remote_summaries ? b->remote_summaries : none,
@@ -176,7 +174,7 @@ static void do_report(const struct cw_control_source *s, const struct cw_caller 
 		return;
 	}
 	r = cw_store_get(s->store, id, &bundle);
-	if (r < 0 || !may_see_incident(caller, cw_bundle_head(&bundle))) {
+	if (r < 0 || !may_see_incident(caller, bundle.incident)) {
 		/*
 		 * Answer the same for an unknown id and another user's incident. Otherwise the
 		 * answer would reveal that the other user has this incident.

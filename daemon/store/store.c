@@ -27,6 +27,8 @@
 #include "daemon/store/store_clock.h"
 #include "daemon/store/store_dir.h"
 #include "daemon/store/store_retention.h"
+#include "model/verdict_types.h"
+#include "report/doc/incident_facts.h"
 #include "report/incident_filter.h"
 #include "report/json_util.h"
 
@@ -152,6 +154,8 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 		       cw_json_str(incident, "severity", ""));
 	(void)snprintf(e->suppressed, sizeof(e->suppressed), "%.15s",
 		       cw_json_str(incident, "suppressed", ""));
+	e->is_postmortem = cw_severity_from_name(e->severity) == CW_SEVERITY_FAILED;
+	e->has_ending = cw_incident_facts_has_ending(incident);
 	e->unseen_ns = 0;
 
 	e->wall_ns = wall_ns;
@@ -168,21 +172,10 @@ static void describe(struct cw_store_entry *e, const json_t *incident, int64_t w
 		(void)cw_wall_format(wall_ns, e->time);
 }
 
-/*
- * Notes whether the bundle has only a post-mortem. Call this after describe(). Such a bundle counts
- * as closed. It cannot open again, because its job is over.
- */
-static void mark_postmortem(struct cw_store_entry *e, bool is_postmortem)
-{
-	e->is_postmortem = is_postmortem;
-	if (is_postmortem)
-		(void)snprintf(e->closed_as, sizeof(e->closed_as), "job_ended");
-}
-
 static void load_bundle(struct cw_store *store, const char *id)
 {
-	json_t *incident, *postmortem;
 	struct cw_store_entry *e;
+	json_t *incident;
 	struct stat st;
 
 	e = entry_find(store, id);
@@ -195,19 +188,14 @@ static void load_bundle(struct cw_store *store, const char *id)
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
-	postmortem = cw_store_dir_postmortem(store->dir_fd, id);
-	e = incident || postmortem ? entry_get(store, id) : NULL;
+	e = incident ? entry_get(store, id) : NULL;
 	if (e) {
-		e->has_postmortem = postmortem != NULL;
-		describe(e, incident ? incident : postmortem,
-			 st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
-		mark_postmortem(e, !incident);
+		describe(e, incident, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
 		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	} else {
 		log_warn("store: bundle %s cannot be read, ignoring", id);
 	}
 	json_decref(incident);
-	json_decref(postmortem);
 }
 
 /* True for ".<id>.new". Such a directory remains if a daemon is killed before it renames it. */
@@ -429,21 +417,17 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 		.snapshot = json_deep_copy(bundle->snapshot),
 		.evidence = json_deep_copy(bundle->evidence),
 		.stacks = json_deep_copy(bundle->stacks),
-		.postmortem = json_deep_copy(bundle->postmortem),
 		.ops = json_deep_copy(bundle->ops),
 		.summaries = json_deep_copy(bundle->summaries),
 	};
 
 	if ((bundle->incident && !copy.incident) || (bundle->snapshot && !copy.snapshot) ||
 	    (bundle->evidence && !copy.evidence) || (bundle->stacks && !copy.stacks) ||
-	    (bundle->postmortem && !copy.postmortem) || (bundle->ops && !copy.ops) ||
-	    (bundle->summaries && !copy.summaries)) {
+	    (bundle->ops && !copy.ops) || (bundle->summaries && !copy.summaries)) {
 		cw_bundle_fini(&copy);
 		return -ENOMEM;
 	}
-	if (!copy.postmortem) /* keep the old document if there is no new one */
-		copy.postmortem = json_incref(e->bundle.postmortem);
-	if (!copy.ops)
+	if (!copy.ops) /* keep the old document if there is no new one */
 		copy.ops = json_incref(e->bundle.ops);
 	if (!copy.summaries)
 		copy.summaries = json_incref(e->bundle.summaries);
@@ -451,8 +435,8 @@ static int hold(struct cw_store *store, struct cw_store_entry *e, const struct c
 	e->bundle = copy;
 	e->is_held = true;
 	e->bytes = json_bytes(copy.incident) + json_bytes(copy.snapshot) +
-		   json_bytes(copy.evidence) + json_bytes(copy.stacks) +
-		   json_bytes(copy.postmortem) + json_bytes(copy.ops) + json_bytes(copy.summaries);
+		   json_bytes(copy.evidence) + json_bytes(copy.stacks) + json_bytes(copy.ops) +
+		   json_bytes(copy.summaries);
 	return 0;
 }
 
@@ -462,10 +446,35 @@ static bool is_of(const struct cw_store_entry *e, int64_t uid, const char *job)
 	return e->uid == uid && e->job && !strcmp(e->job, job ? job : "");
 }
 
+/* Returns the incident of the entry's bundle, a new reference; NULL = it is not readable. */
+static json_t *incident_of(const struct cw_store *store, const struct cw_store_entry *e)
+{
+	return e->is_held ? json_incref(e->bundle.incident)
+			  : cw_store_dir_incident(store->dir_fd, e->id);
+}
+
+/*
+ * An incident's leader may not know how the job ended. The bundle's facts about the end stay.
+ * Returns 0 or -ENOMEM.
+ */
+static int keep_ending(const struct cw_store *store, const struct cw_store_entry *e,
+		       json_t *incident)
+{
+	json_t *old;
+	int r;
+
+	if (!e->has_ending || cw_incident_facts_has_ending(incident))
+		return 0;
+	old = incident_of(store, e);
+	r = cw_incident_facts_copy_ending(old, incident);
+	json_decref(old);
+	return r < 0 ? -ENOMEM : 0;
+}
+
 int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
 		 size_t path_len)
 {
-	const json_t *head = cw_bundle_head(bundle);
+	const json_t *head = bundle->incident;
 	const char *id = json_string_value(json_object_get(head, "id"));
 	const char *job = json_string_value(json_object_get(head, "job"));
 	const json_t *uid = json_object_get(head, "uid");
@@ -483,13 +492,11 @@ int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *r
 		return -EPERM;
 	}
 	e = entry_get(store, id);
-	if (!e)
+	if (!e || keep_ending(store, e, bundle->incident) < 0)
 		return -ENOMEM;
 	/* Use the time even if the clock is not settled. */
 	(void)cw_store_clock_now(&store->age_clock, &now);
 	describe(e, head, now);
-	mark_postmortem(e, !bundle->incident);
-	e->has_postmortem = e->has_postmortem || bundle->postmortem;
 	if (ret_path)
 		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
 	r = write_bundle(store, e, bundle);
@@ -513,7 +520,7 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
 {
 	struct cw_store_entry *e = entry_find(store, id);
 
-	if (!e || !is_of(e, uid, job))
+	if (!e || !is_of(e, uid, job) || e->is_postmortem)
 		return NULL;
 	*ret_is_whole = e->is_held ? cw_store_dir_has_all_stacks(e->bundle.stacks)
 				   : cw_store_dir_has_stacks(store->dir_fd, id);
@@ -533,6 +540,9 @@ int cw_store_update_incident(struct cw_store *store, json_t *incident)
 
 	if (!e || !is_of(e, uid, job))
 		return -ENOENT;
+	r = keep_ending(store, e, incident);
+	if (r < 0)
+		return r;
 	if (e->is_held) {
 		copy = json_deep_copy(incident);
 		if (!copy)
@@ -543,6 +553,7 @@ int cw_store_update_incident(struct cw_store *store, json_t *incident)
 		r = cw_bundle_update_incident(store->dir_fd, id, incident, &err);
 		if (r < 0)
 			return r;
+		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	}
 	describe(e, incident, e->wall_ns);
 	return 0;
@@ -574,30 +585,24 @@ int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const ch
 
 int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem)
 {
-	const struct cw_bundle alone = { .postmortem = postmortem };
+	const struct cw_bundle alone = { .incident = postmortem };
 	const char *id = json_string_value(json_object_get(postmortem, "id"));
 	const char *job = json_string_value(json_object_get(postmortem, "job"));
 	json_int_t uid = json_integer_value(json_object_get(postmortem, "uid"));
 	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	json_t *incident;
 	int r;
 
 	if (!e || !is_of(e, uid, job)) /* if is_of() is false, the put returns -EPERM */
 		return cw_store_put(store, &alone, NULL, 0);
-	if (e->has_postmortem)
+	if (e->has_ending)
 		return -EEXIST;
-	if (e->is_held) {
-		e->bundle.postmortem = json_deep_copy(postmortem);
-		if (!e->bundle.postmortem)
-			return -ENOMEM;
-		e->bytes += json_bytes(postmortem);
-	} else {
-		r = cw_bundle_put_postmortem(store->dir_fd, id, postmortem, NULL);
-		if (r < 0)
-			return r;
-		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
-	}
-	e->has_postmortem = true;
-	return 0;
+	incident = incident_of(store, e);
+	r = incident && cw_incident_facts_copy_ending(postmortem, incident) == 0
+		    ? cw_store_update_incident(store, incident)
+		    : -ENOMEM;
+	json_decref(incident);
+	return r;
 }
 
 unsigned cw_store_retry(struct cw_store *store)
@@ -737,8 +742,6 @@ static json_t *make_line(const struct cw_store *store, const struct cw_store_ent
 		(void)json_object_set_new(line, "severity", json_string(e->severity));
 	if (*e->suppressed)
 		(void)json_object_set_new(line, "suppressed", json_string(e->suppressed));
-	if (e->is_postmortem)
-		(void)json_object_set_new(line, "postmortem", json_true());
 	if (e->hosts)
 		(void)json_object_set(line, "hosts", e->hosts);
 	return line;
@@ -806,7 +809,6 @@ int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret)
 		ret->incident = json_incref(e->bundle.incident);
 		ret->evidence = json_incref(e->bundle.evidence);
 		ret->stacks = json_incref(e->bundle.stacks);
-		ret->postmortem = json_incref(e->bundle.postmortem);
 		ret->ops = json_incref(e->bundle.ops);
 		return 0;
 	}

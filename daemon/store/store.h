@@ -78,9 +78,8 @@ struct cw_store_query {
 /*
  * Lists bundles, the newest confirmation first. Returns a new reference to an array of {"id","uid"
  * (-1 = unknown),"job","class","time","summary", "closed_as" (null: open),"path"}. An entry has
- * "severity" and "suppressed" if its incident has them. It has "postmortem": true if its bundle has
- * only a post-mortem. *ret_omitted: the number of older matches beyond a limit; ret_omitted may be
- * NULL. We make entries only for bundles in the list.
+ * "severity" and "suppressed" if its incident has them. *ret_omitted: the number of older matches
+ * beyond a limit; ret_omitted may be NULL. We make entries only for bundles in the list.
  */
 json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query,
 		      size_t *ret_omitted);
@@ -92,14 +91,15 @@ json_t *cw_store_list(struct cw_store *store, const struct cw_store_query *query
 int cw_store_get(struct cw_store *store, const char *id, struct cw_bundle *ret);
 
 /*
- * Returns the incident of a bundle, a new reference. NULL = this user and job have no such bundle.
+ * Returns the incident of a bundle, a new reference. NULL = this user and job have no such bundle,
+ * or it is a post-mortem without an alert.
  * *ret_is_whole: true if no stacks were missing when the bundle was last written.
  */
 json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job, const char *id,
 			  bool *ret_is_whole);
 /*
- * Replaces the incident of an existing bundle, and keeps its other documents. Returns 0 or -errno.
- * -ENOENT: this user and job have no such bundle.
+ * Replaces the incident of an existing bundle, and keeps its other documents and the facts about
+ * the job's end. Returns 0 or -errno. -ENOENT: this user and job have no such bundle.
  */
 int cw_store_update_incident(struct cw_store *store, json_t *incident);
 
@@ -127,9 +127,10 @@ typedef bool (*cw_store_open_fn)(uint32_t uid, const char *job, const char *id, 
  */
 bool cw_store_close_unseen(struct cw_store *store, cw_store_open_fn is_open, void *user);
 /*
- * Stores a job's post-mortem, a collwatch.postmortem/1. It goes into the bundle with its id, or
- * into a new bundle. Returns 0 or -errno. -EEXIST: the bundle has a post-mortem already. -EINVAL
- * and -EPERM: as for cw_store_put(). After any other -errno it is in memory.
+ * Stores a job's post-mortem, a collwatch.incident/1 of severity `failed`. If there is a bundle
+ * with its id, only the facts about the end join its incident; otherwise it gets a new bundle.
+ * Returns 0 or -errno. -EEXIST: the incident says already how the job ended. -EINVAL and -EPERM: as
+ * for cw_store_put(). After any other -errno a new bundle is in memory.
  */
 int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem);
 

@@ -109,11 +109,6 @@ json_t *cw_store_dir_incident(int dir_fd, const char *id)
 	return load(dir_fd, id, "incident.json", MAX_INCIDENT_BYTES);
 }
 
-json_t *cw_store_dir_postmortem(int dir_fd, const char *id)
-{
-	return load(dir_fd, id, "postmortem.json", CW_BUNDLE_MAX_POSTMORTEM);
-}
-
 bool cw_store_dir_has_stacks(int dir_fd, const char *id)
 {
 	off_t bytes = 0;

@@ -24,8 +24,6 @@ uint64_t cw_store_dir_bytes(int dir_fd, const char *id);
 
 /* Returns the bundle's incident.json as a new reference; NULL = missing or unreadable. */
 json_t *cw_store_dir_incident(int dir_fd, const char *id);
-/* Returns the bundle's postmortem.json as a new reference; NULL = missing or unreadable. */
-json_t *cw_store_dir_postmortem(int dir_fd, const char *id);
 /* True if the bundle has stacks, and no stack was missing when they were written. */
 bool cw_store_dir_has_stacks(int dir_fd, const char *id);
 /* Like cw_store_dir_has_stacks(), but for the document itself. stacks: NULL = there is none. */

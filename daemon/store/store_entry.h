@@ -31,8 +31,8 @@ struct cw_store_entry {
 	 * checks agree; 0 = the last check found it open.
 	 */
 	int64_t unseen_ns;
-	/* is_postmortem: the bundle has a post-mortem and no incident, so there is no alert. */
-	bool has_postmortem, is_postmortem;
+	bool has_ending;    /* the incident says how the job ended */
+	bool is_postmortem; /* its severity is `failed`, so there is no alert */
 	struct cw_bundle bundle;
 	UT_hash_handle hh;
 };

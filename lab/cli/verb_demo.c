@@ -61,7 +61,7 @@ static const struct argp_option options[] = {
 	{ "timeout", OPT_TIMEOUT, "S", 0, "Patience from the fault to the alert (default 90)", 0 },
 	{ "keep", OPT_KEEP, "DIRECTORY", 0, "Keep the incident's bundle in this directory", 0 },
 	{ "json", OPT_JSON, NULL, 0,
-	  "Print one collwatch.incident/1, collwatch.postmortem/1 or collwatch.healthy/1 and "
+	  "Print one collwatch.incident/1 or collwatch.healthy/1 and "
 	  "nothing else",
 	  0 },
 	{ "all-frames", OPT_ALL_FRAMES, NULL, 0, "Show interpreter and libc frames too", 0 },
@@ -200,7 +200,7 @@ static int read_bundle(const struct demo *demo, struct cw_bundle *bundle, struct
 /* Writes the bundle as DIRECTORY/ID, and sets this path inside it. */
 static int keep_bundle(const struct demo *demo, struct cw_bundle *bundle, struct cw_err *err)
 {
-	const char *id = cw_json_str(cw_bundle_head(bundle), "id", "");
+	const char *id = cw_json_str(bundle->incident, "id", "");
 	_cleanup_(freep) char *real = NULL, *path = NULL;
 	_cleanup_(closep) int fd = -1;
 

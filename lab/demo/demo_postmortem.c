@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the post-mortem of a failed job, for which no alert is sent. We search the state directory
- * of the leader's node. The post-mortem is in its own bundle, or in the bundle of an earlier alert.
+ * of the leader's node. The post-mortem has its own bundle, or has joined the incident of an
+ * earlier alert.
  */
 #include <dirent.h>
 #include <event2/event.h>
@@ -18,9 +19,9 @@ static void look_at(struct demo *demo, const char *path)
 {
 	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
 
-	if (cw_bundle_read(path, &bundle, NULL) < 0 || !bundle.postmortem)
+	if (cw_bundle_read(path, &bundle, NULL) < 0 || !json_object_get(bundle.incident, "ends"))
 		return; /* the daemon may still be writing the bundle */
-	demo->incident = json_incref(bundle.postmortem);
+	demo->incident = json_incref(bundle.incident);
 	demo->alert_ns = cw_clock_now_ns(&cw_clock_system);
 	snprintf(demo->bundle, sizeof(demo->bundle), "%s", path);
 	demo_end(demo, DEMO_ALERT);

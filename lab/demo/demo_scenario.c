@@ -173,8 +173,7 @@ static bool is_to_blame(const struct demo_scenario *s, const struct demo_case *c
  */
 static json_int_t rank_of(const json_t *culprit)
 {
-	return json_is_integer(culprit) ? json_integer_value(culprit)
-					: cw_json_int(culprit, "rank", -1);
+	return cw_json_int(culprit, "rank", -1);
 }
 
 /* True if the culprits are the two ends of a connection, and the faulty rank is one of them. */
@@ -213,8 +212,7 @@ bool demo_scenario_is_right(const struct demo_scenario *s, const json_t *doc,
 {
 	if (!s->expected_class)
 		return strcmp(cw_json_str(doc, "schema", ""), "collwatch.healthy/1") == 0;
-	if (s->has_postmortem &&
-	    strcmp(cw_json_str(doc, "schema", ""), "collwatch.postmortem/1") != 0)
+	if (s->has_postmortem && !json_object_get(doc, "ends"))
 		return false;
 	return cw_class_from_name(cw_json_str(doc, "class", "")) == (int)s->expected_class &&
 	       (!s->expected_detail ||

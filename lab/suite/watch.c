@@ -387,8 +387,7 @@ static int compare_labels(const void *a, const void *b)
  */
 static int32_t rank_of(const json_t *culprit)
 {
-	return (int32_t)(json_is_integer(culprit) ? json_integer_value(culprit)
-						  : cw_json_int(culprit, "rank", -1));
+	return (int32_t)cw_json_int(culprit, "rank", -1);
 }
 
 static void read_alert(const json_t *doc, struct outcome *o)
@@ -571,24 +570,31 @@ static void note_notices(struct watch *w)
 	}
 }
 
+/* True if both documents accuse the same ranks, in this order, of the same. */
+static bool is_same_verdict(const json_t *a, const json_t *b)
+{
+	const json_t *of_a = json_object_get(a, "culprits"), *of_b = json_object_get(b, "culprits");
+
+	for (size_t i = 0; i < json_array_size(of_a); i++)
+		if (rank_of(json_array_get(of_a, i)) != rank_of(json_array_get(of_b, i)))
+			return false;
+	return json_array_size(of_a) == json_array_size(of_b) &&
+	       json_equal(json_object_get(a, "class"), json_object_get(b, "class")) &&
+	       json_equal(json_object_get(a, "detail"), json_object_get(b, "detail"));
+}
+
 /*
  * True if an earlier post-mortem has the same content. Several leaders may store it, and equal ones
  * count once.
  */
 static bool is_said(const struct network *net, unsigned nth)
 {
-	static const char *const keys[] = { "class", "detail", "culprits" };
 	const struct network_postmortem *e = &net->postmortems[nth];
 
-	for (unsigned i = 0; i < nth; i++) {
-		bool is_same = !strcmp(net->postmortems[i].id, e->id);
-
-		for (size_t k = 0; is_same && k < sizeof(keys) / sizeof(*keys); k++)
-			is_same = json_equal(json_object_get(net->postmortems[i].doc, keys[k]),
-					     json_object_get(e->doc, keys[k]));
-		if (is_same)
+	for (unsigned i = 0; i < nth; i++)
+		if (!strcmp(net->postmortems[i].id, e->id) &&
+		    is_same_verdict(net->postmortems[i].doc, e->doc))
 			return true;
-	}
 	return false;
 }
 

@@ -210,7 +210,7 @@ struct network_postmortem {
 	int64_t at_ns; /* virtual time */
 	char id[CW_INCIDENT_ID_LEN];
 	bool may_alert; /* no alert of the job has gone out before */
-	json_t *doc;    /* collwatch.postmortem/1; a copy */
+	json_t *doc;    /* collwatch.incident/1; a copy */
 };
 
 struct network_config {

@@ -20,6 +20,7 @@
 #include "model/cause.h"
 #include "model/death.h"
 #include "model/nccl_result.h"
+#include "report/doc/said_doc.h"
 #include "say/english.h"
 
 /* The number of calls in the id of a post-mortem. No real number gets this high. */
@@ -491,6 +492,20 @@ static bool is_a_job(const struct cw_snapshot *snap)
 	return snap->ranks_expected > 1 && snap->ranks_expected > snap->n_ranks;
 }
 
+static bool is_same(const json_t *a, const json_t *b)
+{
+	return a == b || json_equal(a, b);
+}
+
+/* Keeps the list of the older document if there is one. */
+static void keep(json_t *doc, const json_t *old, const char *key)
+{
+	json_t *list = json_object_get(old, key);
+
+	if (json_array_size(list))
+		(void)json_object_set(doc, key, list);
+}
+
 static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
 		    const struct cw_postmortem_death *deaths, const bool *is_first)
 {
@@ -524,10 +539,10 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 	if (!doc)
 		return -ENOMEM;
 	/* Some facts only the first evaluation has. They stay unless the new document differs. */
-	if (old && json_equal(json_object_get(doc, "first"), json_object_get(old, "first")))
-		(void)json_object_set(doc, "last_calls", json_object_get(old, "last_calls"));
-	if (json_array_size(json_object_get(old, "wrong_data")))
-		(void)json_object_set(doc, "wrong_data", json_object_get(old, "wrong_data"));
+	if (old && is_same(json_object_get(doc, "first"), json_object_get(old, "first")))
+		keep(doc, old, "last_calls");
+	keep(doc, old, "wrong_data");
+	keep(doc, old, "wrong_data" CW_SAID_SUFFIX);
 	json_decref(postmortem->doc);
 	postmortem->doc = doc;
 	postmortem->verdict_class = (uint32_t)cw_class_from_name(

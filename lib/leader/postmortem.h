@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A post-mortem is the document about a job that ended by failure (docs/schemas.md,
- * collwatch.postmortem/1). It describes how each rank ended, the first death and its cause, the
- * last wait, and the calls open at that time. We write it with or without an alert, because a job's
+ * A post-mortem is the incident of a job that ended by failure (docs/schemas.md#post-mortems). It
+ * describes how each rank ended, the first death and its cause, the last wait, and the calls open
+ * at that time. We write it with or without an alert, because a job's
  * own watchdog may be quicker than our patience. A job that ended well, or that a user cancelled,
  * has no post-mortem.
  *
  * When the last rank of a job is dead, other nodes may still have to report deaths. So we write the
  * post-mortem CW_POSTMORTEM_SETTLE_NS after the last death that we learn of, and at the latest
  * CW_POSTMORTEM_MAX_NS after the job was over. If we have sent an alert of the job, the post-mortem
- * has the alert's id. Otherwise we derive the id, as for an incident, from facts that are equal for
- * every leader.
+ * has the alert's id and joins its incident. Otherwise we derive the id, as for an incident, from
+ * facts that are equal for every leader.
  *
  * There is one list of post-mortems per job key. Loop thread only; blocks only while it writes one.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every list of the document has a limit, independent of the size of the job. We list the earliest
- * ends one by one, and group all ends by kind. We list open calls by communicator and number, and
- * the last calls of relevant ranks only. Texts come from foreign processes, and the printer escapes
- * them.
+ * Every list of the post-mortem has a limit, independent of the size of the job. We list the
+ * earliest ends one by one, and group all ends by kind. We list open calls by communicator and
+ * number, and the last calls of relevant ranks only. Texts come from foreign processes, and the
+ * printer escapes them.
  */
 #include "leader/postmortem_doc.h"
 
@@ -16,8 +16,8 @@
 #include "common/text.h"
 #include "model/cause.h"
 #include "model/rankset.h"
-#include "report/json_util.h"
-#include "report/process_doc.h"
+#include "report/doc/facts_builder.h"
+#include "report/doc/incident_facts.h"
 #include "say/english.h"
 
 #define RANKS_BYTES 256
@@ -48,6 +48,13 @@ static bool is_dead(const struct cw_postmortem_facts *facts, uint32_t i)
 	return cw_liveness_is_dead(facts->deaths[i].liveness);
 }
 
+/* Returns the number of culprits that the wait lists. */
+static uint32_t n_culprits(const struct cw_postmortem_wait *w)
+{
+	return w->n_culprits < CW_POSTMORTEM_MAX_CULPRITS ? w->n_culprits
+							  : CW_POSTMORTEM_MAX_CULPRITS;
+}
+
 static double seconds(int64_t ns)
 {
 	/* We state times to one millisecond. */
@@ -60,11 +67,6 @@ static int64_t wall_ns(const struct cw_postmortem_facts *facts, int64_t ns)
 	const struct cw_snapshot *snap = facts->input->snap;
 
 	return ns && snap->wall_ns ? snap->wall_ns - (snap->now_ns - ns) : 0;
-}
-
-static json_t *wall(const struct cw_postmortem_facts *facts, int64_t ns)
-{
-	return cw_json_wall(wall_ns(facts, ns));
 }
 
 /* ---- sets of ranks ---- */
@@ -80,7 +82,7 @@ static void free_picked(struct picked *p)
 }
 
 /* Collects the ranks for which is() returns true. */
-static struct picked pick(const struct cw_postmortem_facts *facts,
+static struct picked pick(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
 			  bool (*is)(const struct cw_postmortem_facts *facts, uint32_t i,
 				     const void *arg),
 			  const void *arg)
@@ -88,6 +90,7 @@ static struct picked pick(const struct cw_postmortem_facts *facts,
 	uint32_t n = facts->input->snap->n_ranks;
 	struct picked p = { .v = calloc((size_t)n + 1, sizeof(*p.v)) };
 
+	b->bad |= p.v ? 0 : -1;
 	for (uint32_t i = 0; p.v && i < n; i++)
 		if (is(facts, i, arg))
 			p.v[p.n++] = rank_of(facts, i)->rank;
@@ -122,7 +125,16 @@ static int by_time(const void *pa, const void *pb)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static json_t *end_doc(const struct cw_postmortem_facts *facts, uint32_t index)
+static const char *how_of(struct cw_facts_builder *b, const struct cw_postmortem_death *death)
+{
+	char how[96];
+
+	cw_postmortem_format_end(death, how, sizeof(how));
+	return cw_facts_text(b, how);
+}
+
+static void add_end(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		    uint32_t index, struct cw_incident_end *to)
 {
 	static const char *const kinds[] = {
 		[CW_POSTMORTEM_OWN] = "own",           [CW_POSTMORTEM_KILLED] = "killed",
@@ -130,61 +142,49 @@ static json_t *end_doc(const struct cw_postmortem_facts *facts, uint32_t index)
 		[CW_POSTMORTEM_NO_FAILURE] = "none",   [CW_POSTMORTEM_ALIVE] = "alive",
 	};
 	const struct cw_postmortem_death *death = &facts->deaths[index];
-	const struct cw_snap_rank *r = rank_of(facts, index);
-	json_t *doc;
-	char how[96];
-	int bad = 0;
+	const struct cw_snap_rank *rank = rank_of(facts, index);
+	int64_t ended_wall_ns = wall_ns(facts, death->ended_ns);
 
-	cw_postmortem_format_end(death, how, sizeof(how));
-	doc = cw_json_object((struct cw_json_member[]){
-		{ "rank", json_integer(r->rank) },
-		{ "host", cw_json_text(node_of(facts, index)) },
-		{ "pid", json_integer(r->pid) },
-		{ NULL },
-	});
-	bad |= cw_process_doc_add_pod(doc, r);
-	bad |= cw_json_add(
-		doc, (struct cw_json_member[]){
-			     { "how", json_string(how) },
-			     { "kind", json_string(kinds[cw_postmortem_kind(death)]) },
-			     { "cause", cw_json_text(r->cause && *r->cause ? r->cause : NULL) },
-			     { NULL },
-		     });
-	bad |= cw_process_doc_add_cause(doc, r);
-	bad |= cw_json_add(
-		doc,
-		(struct cw_json_member[]){
-			{ "first", json_boolean(facts->is_first[index]) },
-			{ "ended", wall(facts, death->ended_ns) },
-			{ "ended_ns", wall_ns(facts, death->ended_ns)
-					      ? json_integer(wall_ns(facts, death->ended_ns))
-					      : json_null() },
-			{ "after_s", death->ended_ns && facts->first->n_failed
-					     ? json_real(seconds(death->ended_ns - first_ns(facts)))
-					     : json_null() },
-			{ "unsure_s", json_real(seconds(death->unsure_ns)) },
-			{ NULL },
-		});
-	return cw_json_finish(doc, bad);
+	*to = (struct cw_incident_end){
+		.rank = rank->rank,
+		.host = node_of(facts, index),
+		.how = how_of(b, death),
+		.kind = kinds[cw_postmortem_kind(death)],
+		.cause = rank->cause,
+		.cause_kind = cw_facts_named(rank->cause_kind, cw_cause_kind_name),
+		.cause_by = cw_facts_named(rank->cause_by, cw_end_by_name),
+		.is_first = facts->is_first[index],
+		.ended_wall_ns = ended_wall_ns,
+		.ended_ns = ended_wall_ns > 0 ? (uint64_t)ended_wall_ns : 0,
+		.after_s = death->ended_ns && facts->first->n_failed
+				   ? seconds(death->ended_ns - first_ns(facts))
+				   : 0,
+		.unsure_s = seconds(death->unsure_ns),
+	};
+	CW_INCIDENT_PLACE_FACTS(CW_FACTS_COPY)
+	CW_INCIDENT_POD_FACTS(CW_FACTS_COPY)
 }
 
-static json_t *ends_doc(const struct cw_postmortem_facts *facts, uint32_t *ret_omitted)
+static void add_ends(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		     struct cw_incident_facts *to)
 {
-	uint32_t n = facts->input->snap->n_ranks;
-	_cleanup_(freep) struct by_time *order = calloc((size_t)n + 1, sizeof(*order));
-	json_t *list = json_array();
-	int bad = order ? 0 : -1;
+	uint32_t n = facts->input->snap->n_ranks,
+		 listed = n < CW_POSTMORTEM_DOC_MAX_ENDS ? n : CW_POSTMORTEM_DOC_MAX_ENDS;
+	struct by_time *order = cw_facts_list(b, struct by_time, n);
 
-	for (uint32_t i = 0; order && i < n; i++)
+	to->ends = cw_facts_list(b, struct cw_incident_end, listed);
+	to->ends_omitted = n - listed;
+	if (!order || !to->ends)
+		return;
+	for (uint32_t i = 0; i < n; i++)
 		order[i] =
 			(struct by_time){ is_dead(facts, i) ? facts->deaths[i].ended_ns : INT64_MAX,
 					  i };
-	if (order)
-		qsort(order, n, sizeof(*order), by_time);
-	for (uint32_t i = 0; !bad && i < n && i < CW_POSTMORTEM_DOC_MAX_ENDS; i++)
-		bad |= json_array_append_new(list, end_doc(facts, order[i].rank));
-	*ret_omitted = n > CW_POSTMORTEM_DOC_MAX_ENDS ? n - CW_POSTMORTEM_DOC_MAX_ENDS : 0;
-	return cw_json_finish(list, bad);
+	qsort(order, n, sizeof(*order), by_time);
+	while (to->n_ends < listed) {
+		add_end(b, facts, order[to->n_ends].rank, &to->ends[to->n_ends]);
+		to->n_ends++;
+	}
 }
 
 static bool ended_alike(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
@@ -193,22 +193,6 @@ static bool ended_alike(const struct cw_postmortem_facts *facts, uint32_t i, con
 
 	return a->liveness == b->liveness && a->exit_code == b->exit_code &&
 	       a->term_signal == b->term_signal && a->is_oom_killed == b->is_oom_killed;
-}
-
-static json_t *group_doc(const struct cw_postmortem_facts *facts, uint32_t i, uint32_t *ret_n)
-{
-	_cleanup_(free_picked) struct picked p = pick(facts, ended_alike, &facts->deaths[i]);
-	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
-	char how[96];
-
-	*ret_n = p.n;
-	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
-	return cw_json_object((struct cw_json_member[]){
-		{ "ranks", json_string(set) },
-		{ "count", json_integer(p.n) },
-		{ "how", json_string(how) },
-		{ NULL },
-	});
 }
 
 /* True if rank i ended in another way than the first rank of each earlier group. */
@@ -221,22 +205,28 @@ static bool is_new_group(const struct cw_postmortem_facts *facts, const uint32_t
 	return true;
 }
 
-static json_t *groups_doc(const struct cw_postmortem_facts *facts, uint32_t *ret_omitted)
+static void add_ended(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		      struct cw_incident_facts *to)
 {
-	uint32_t heads[CW_POSTMORTEM_DOC_MAX_GROUPS], n = 0, in = 0, of_one;
-	json_t *list = json_array();
-	int bad = 0;
+	uint32_t heads[CW_POSTMORTEM_DOC_MAX_GROUPS], n = facts->input->snap->n_ranks;
 
-	for (uint32_t i = 0; i < facts->input->snap->n_ranks && n < CW_POSTMORTEM_DOC_MAX_GROUPS;
+	to->ended = cw_facts_list(b, struct cw_incident_ended, CW_POSTMORTEM_DOC_MAX_GROUPS);
+	to->ended_otherwise = n;
+	for (uint32_t i = 0; to->ended && i < n && to->n_ended < CW_POSTMORTEM_DOC_MAX_GROUPS;
 	     i++) {
-		if (!is_new_group(facts, heads, n, i))
+		_cleanup_(free_picked) struct picked p = { 0 };
+
+		if (!is_new_group(facts, heads, to->n_ended, i))
 			continue;
-		heads[n++] = i;
-		bad |= json_array_append_new(list, group_doc(facts, i, &of_one));
-		in += of_one;
+		p = pick(b, facts, ended_alike, &facts->deaths[i]);
+		heads[to->n_ended] = i;
+		to->ended[to->n_ended++] = (struct cw_incident_ended){
+			.ranks = cw_facts_set(b, p.v, p.n),
+			.count = p.n,
+			.how = how_of(b, &facts->deaths[i]),
+		};
+		to->ended_otherwise -= p.n;
 	}
-	*ret_omitted = facts->input->snap->n_ranks - in;
-	return cw_json_finish(list, bad);
 }
 
 /* ---- the first death ---- */
@@ -247,68 +237,63 @@ static bool is_first(const struct cw_postmortem_facts *facts, uint32_t i, const 
 	return facts->is_first[i];
 }
 
-static json_t *first_doc(const struct cw_postmortem_facts *facts)
+static struct cw_incident_first *first_of(struct cw_facts_builder *b,
+					  const struct cw_postmortem_facts *facts)
 {
-	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
-	_cleanup_(freep) char *set = p.v ? cw_rankset_format_alloc(p.v, p.n) : NULL;
+	_cleanup_(free_picked) struct picked p = pick(b, facts, is_first, NULL);
+	struct cw_incident_first *first =
+		has_first(facts) ? cw_facts_one(b, struct cw_incident_first) : NULL;
 
-	if (!has_first(facts))
-		return json_null();
-	return cw_json_object((struct cw_json_member[]){
-		{ "ranks", json_string(set) },
-		{ "count", json_integer(p.n) },
-		{ "by", json_string(cw_postmortem_reason_name(facts->first->reason)) },
-		{ "together", json_integer(facts->first->n_together) },
-		{ "margin_s", facts->first->margin_ns ? json_real(seconds(facts->first->margin_ns))
-						      : json_null() },
-		{ NULL },
-	});
+	if (first)
+		*first = (struct cw_incident_first){
+			.ranks = cw_facts_set(b, p.v, p.n),
+			.count = p.n,
+			.by = cw_facts_named(facts->first->reason, cw_first_reason_name),
+			.together = facts->first->n_together,
+			.margin_s = seconds(facts->first->margin_ns),
+		};
+	return first;
 }
 
 /* ---- the last wait ---- */
 
-static json_t *wait_doc(const struct cw_postmortem_facts *facts)
+static struct cw_incident_last_wait *last_wait(struct cw_facts_builder *b,
+					       const struct cw_postmortem_facts *facts)
 {
 	const struct cw_postmortem_memory *m = facts->input->memory;
 	const struct cw_postmortem_wait *w = m ? &m->before : NULL;
-	json_t *ranks;
-	int64_t until;
-	int bad = 0;
+	struct cw_incident_last_wait *wait =
+		w && w->since_ns ? cw_facts_one(b, struct cw_incident_last_wait) : NULL;
+	int64_t until = facts->first->n_failed ? first_ns(facts) : facts->input->snap->now_ns;
 
-	if (!w || !w->since_ns)
-		return json_null();
-	until = facts->first->n_failed ? first_ns(facts) : facts->input->snap->now_ns;
-	ranks = json_array();
-	for (uint32_t i = 0; i < w->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		bad |= json_array_append_new(ranks, json_integer(w->culprits[i]));
-	return cw_json_object((struct cw_json_member[]){
-		{ "class", json_string(cw_class_name(w->verdict_class)) },
-		{ "detail", json_string(cw_detail_name(w->detail)) },
-		{ "confidence", json_string(cw_confidence_name(w->confidence)) },
-		{ "ranks", cw_json_finish(ranks, bad) },
-		{ "count", json_integer(w->n_culprits) },
-		{ "for_s", json_real(until > w->since_ns ? seconds(until - w->since_ns) : 0) },
-		{ "summary", cw_json_text(w->summary) },
-		{ NULL },
-	});
+	if (wait)
+		*wait = (struct cw_incident_last_wait){
+			.verdict_class = cw_facts_named(w->verdict_class, cw_class_name),
+			.detail = cw_facts_named(w->detail, cw_detail_name),
+			.confidence = cw_facts_named(w->confidence, cw_confidence_name),
+			.ranks = cw_facts_set(b, w->culprits, n_culprits(w)),
+			.count = w->n_culprits,
+			.for_s = until > w->since_ns ? seconds(until - w->since_ns) : 0,
+			.summary = w->summary,
+		};
+	return wait;
 }
 
 /* ---- calls ---- */
 
-static json_t *op_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
-		      const struct cw_op *op)
+static struct cw_incident_last_call call_of(const struct cw_postmortem_facts *facts,
+					    const struct cw_snap_comm *comm, const struct cw_op *op)
 {
-	return cw_json_object((struct cw_json_member[]){
-		{ "comm", cw_json_hex(comm->id) },
-		{ "comm_name", cw_json_text(comm->name ? comm->name : "") },
-		{ "kind", json_string(cw_op_kind_name(op->kind)) },
-		{ "coll_seq", cw_json_u64(op->coll_seq) },
-		{ "dtype", json_string(cw_dtype_name(op->dtype)) },
-		{ "count", cw_json_u64(op->count) },
-		{ "done", json_boolean(op->progress == CW_PROGRESS_COMPLETED) },
-		{ "entered", wall(facts, op->enter_ns) },
-		{ NULL },
-	});
+	return (struct cw_incident_last_call){
+		.comm = comm->id,
+		.comm_name = comm->name ? comm->name : "",
+		.kind = cw_facts_named(op->kind, cw_op_kind_name),
+		.coll_seq = op->coll_seq,
+		.dtype = cw_facts_named(op->dtype, cw_dtype_name),
+		.count = op->count,
+		.is_done = op->progress == CW_PROGRESS_COMPLETED,
+		.entered_wall_ns = wall_ns(facts, op->enter_ns),
+	};
 }
 
 static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
@@ -316,26 +301,25 @@ static bool is_same_call(const struct cw_op *a, const struct cw_op *b)
 	return a->kind == b->kind && a->coll_seq == b->coll_seq && a->p2p_seq == b->p2p_seq;
 }
 
-/* Lists the members of a communicator whose oldest open call equals the one of `head`. */
-static json_t *open_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
-			uint32_t head)
+/* Adds the members of a communicator whose oldest open call equals the one of `head`. */
+static void add_open(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		     const struct cw_snap_comm *comm, uint32_t head,
+		     struct cw_incident_open_call *to)
 {
 	_cleanup_(freep) int32_t *ranks = calloc((size_t)comm->nranks + 1, sizeof(*ranks));
-	_cleanup_(freep) char *set = NULL;
 	const struct cw_op *op = comm->members[head].pending;
-	json_t *doc;
 	uint32_t n = 0;
-	int bad = 0;
 
 	for (uint32_t m = head; ranks && m < comm->nranks; m++)
 		if (comm->members[m].rank != CW_SNAP_NONE && comm->members[m].pending &&
 		    is_same_call(comm->members[m].pending, op))
-			ranks[n++] = facts->input->snap->ranks[comm->members[m].rank].rank;
-	set = ranks ? cw_rankset_format_alloc(ranks, n) : NULL;
-	doc = op_doc(facts, comm, op);
-	bad |= json_object_set_new(doc, "ranks", json_string(set));
-	bad |= json_object_set_new(doc, "members", json_integer(n));
-	return cw_json_finish(doc, bad);
+			ranks[n++] = rank_of(facts, comm->members[m].rank)->rank;
+	b->bad |= ranks ? 0 : -1;
+	to->ranks = cw_facts_set(b, ranks, n);
+	to->members = n;
+	to->op = cw_facts_one(b, struct cw_incident_last_call);
+	if (to->op)
+		*to->op = call_of(facts, comm, op);
 }
 
 static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
@@ -353,25 +337,24 @@ static bool is_new_call(const struct cw_snap_comm *comm, uint32_t m)
  */
 #define MAX_COMPARED 1024u
 
-static json_t *all_open_doc(const struct cw_postmortem_facts *facts)
+static void add_all_open(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+			 struct cw_incident_facts *to)
 {
 	const struct cw_snapshot *snap = facts->input->snap;
-	json_t *list = json_array();
-	int bad = 0;
 
-	for (uint32_t c = 0; c < snap->n_comms; c++) {
+	to->open = cw_facts_list(b, struct cw_incident_open_call, CW_POSTMORTEM_DOC_MAX_OPEN);
+	for (uint32_t c = 0; to->open && c < snap->n_comms; c++) {
 		const struct cw_snap_comm *comm = &snap->comms[c];
 
 		for (uint32_t m = 0; m < comm->nranks && m < MAX_COMPARED; m++) {
 			if (comm->members[m].rank == CW_SNAP_NONE || !comm->members[m].pending ||
 			    !is_new_call(comm, m))
 				continue;
-			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_OPEN)
-				return cw_json_finish(list, bad);
-			bad |= json_array_append_new(list, open_doc(facts, comm, m));
+			if (to->n_open == CW_POSTMORTEM_DOC_MAX_OPEN)
+				return;
+			add_open(b, facts, comm, m, &to->open[to->n_open++]);
 		}
 	}
-	return cw_json_finish(list, bad);
 }
 
 static bool matters(const struct cw_postmortem_facts *facts, uint32_t i)
@@ -380,81 +363,75 @@ static bool matters(const struct cw_postmortem_facts *facts, uint32_t i)
 
 	if (facts->is_first[i])
 		return true;
-	for (uint32_t k = 0;
-	     m && m->before.since_ns && k < m->before.n_culprits && k < CW_POSTMORTEM_MAX_CULPRITS;
-	     k++)
+	for (uint32_t k = 0; m && m->before.since_ns && k < n_culprits(&m->before); k++)
 		if (m->before.culprits[k] == rank_of(facts, i)->rank)
 			return true;
 	return false;
 }
 
 /*
- * Lists the newest calls of a rank on one communicator, the oldest first. The calls come from the
- * rank's window. Without a window, we list only the last call.
+ * Adds the newest calls of a rank on one communicator, the oldest first. The calls come from the
+ * rank's window. Without a window, we add only the last call.
  */
-static json_t *calls_doc(const struct cw_postmortem_facts *facts, const struct cw_snap_comm *comm,
-			 const struct cw_snap_member *m)
+static void add_calls(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		      const struct cw_snap_comm *comm, const struct cw_snap_member *m,
+		      struct cw_incident_last_calls *to)
 {
 	uint32_t from = m->n_window > CW_POSTMORTEM_DOC_MAX_OPS
 				? m->n_window - CW_POSTMORTEM_DOC_MAX_OPS
 				: 0;
-	json_t *calls = json_array();
-	int bad = 0;
 
-	for (uint32_t i = from; m->window && i < m->n_window; i++)
-		bad |= json_array_append_new(calls, op_doc(facts, comm, &m->window[i]));
-	if (!m->window && m->last)
-		bad |= json_array_append_new(calls, op_doc(facts, comm, m->last));
-	return cw_json_object((struct cw_json_member[]){
-		{ "rank", json_integer(facts->input->snap->ranks[m->rank].rank) },
-		{ "comm_name", cw_json_text(comm->name ? comm->name : "") },
-		{ "entered", cw_json_u64(m->coll_entered) },
-		{ "calls", cw_json_finish(calls, bad) },
-		{ NULL },
-	});
+	*to = (struct cw_incident_last_calls){
+		.rank = rank_of(facts, m->rank)->rank,
+		.comm_name = comm->name ? comm->name : "",
+		.entered = m->coll_entered,
+		.calls = cw_facts_list(b, struct cw_incident_last_call, CW_POSTMORTEM_DOC_MAX_OPS),
+	};
+	for (uint32_t i = from; to->calls && m->window && i < m->n_window; i++)
+		to->calls[to->n_calls++] = call_of(facts, comm, &m->window[i]);
+	if (to->calls && !m->window && m->last)
+		to->calls[to->n_calls++] = call_of(facts, comm, m->last);
 }
 
-static json_t *last_doc(const struct cw_postmortem_facts *facts)
+static void add_last_calls(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+			   struct cw_incident_facts *to)
 {
 	const struct cw_snapshot *snap = facts->input->snap;
-	json_t *list = json_array();
-	int bad = 0;
 
-	for (uint32_t c = 0; c < snap->n_comms; c++)
+	to->last_calls =
+		cw_facts_list(b, struct cw_incident_last_calls, CW_POSTMORTEM_DOC_MAX_LAST);
+	for (uint32_t c = 0; to->last_calls && c < snap->n_comms; c++)
 		for (uint32_t m = 0; m < snap->comms[c].nranks; m++) {
 			const struct cw_snap_member *member = &snap->comms[c].members[m];
 
 			if (member->rank == CW_SNAP_NONE || !matters(facts, member->rank) ||
 			    (!member->last && !member->window))
 				continue;
-			if (json_array_size(list) == CW_POSTMORTEM_DOC_MAX_LAST)
-				return cw_json_finish(list, bad);
-			bad |= json_array_append_new(list,
-						     calls_doc(facts, &snap->comms[c], member));
+			if (to->n_last_calls == CW_POSTMORTEM_DOC_MAX_LAST)
+				return;
+			add_calls(b, facts, &snap->comms[c], member,
+				  &to->last_calls[to->n_last_calls++]);
 		}
-	return cw_json_finish(list, bad);
 }
 
-static json_t *wrong_data_doc(const struct cw_postmortem_facts *facts)
+static void add_wrong_data(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+			   struct cw_incident_facts *to)
 {
 	const struct cw_verdict_list *v = facts->input->list;
-	char text[CW_VERDICT_TEXT_MAX];
-	json_t *list = json_array();
-	int bad = 0;
 
-	for (uint32_t i = 0; v && i < v->n; i++)
+	to->wrong_data = cw_facts_list(b, struct cw_incident_sentence, v ? v->n : 0);
+	for (uint32_t i = 0; to->wrong_data && v && i < v->n; i++)
 		if (cw_postmortem_is_wrong_data(&v->v[i]) && !(facts->input->alerted & 1u << i))
-			bad |= json_array_append_new(
-				list, cw_json_text(cw_say_text(&v->v[i].said, text, sizeof(text))));
-	return cw_json_finish(list, bad);
+			to->wrong_data[to->n_wrong_data++] =
+				cw_facts_sentence(b, &v->v[i].said, CW_VERDICT_TEXT_MAX);
 }
 
 /* ---- unknown facts ---- */
 
-static void note(json_t *notes, int *bad, const char *text)
+static void note(struct cw_facts_builder *b, struct cw_incident_facts *to, const char *text)
 {
-	if (json_array_size(notes) < CW_POSTMORTEM_DOC_MAX_NOTES)
-		*bad |= json_array_append_new(notes, cw_json_text(text));
+	if (to->end_notes && to->n_end_notes < CW_POSTMORTEM_DOC_MAX_NOTES)
+		to->end_notes[to->n_end_notes++] = cw_facts_text(b, text);
 }
 
 static bool lacks_kernel(const struct cw_postmortem_facts *facts, uint32_t i, const void *arg)
@@ -481,43 +458,43 @@ static bool is_not_known_dead(const struct cw_postmortem_facts *facts, uint32_t 
 	return !is_dead(facts, i);
 }
 
-static void note_ranks(const struct cw_postmortem_facts *facts, json_t *notes, int *bad,
+static void note_ranks(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		       struct cw_incident_facts *to,
 		       bool (*is)(const struct cw_postmortem_facts *facts, uint32_t i,
 				  const void *arg),
 		       const char *what)
 {
-	_cleanup_(free_picked) struct picked p = pick(facts, is, NULL);
+	_cleanup_(free_picked) struct picked p = pick(b, facts, is, NULL);
 	char ranks[RANKS_BYTES + 16], text[RANKS_BYTES + 256];
 
 	if (!p.n)
 		return;
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
 	(void)snprintf(text, sizeof(text), "%s: %s", ranks, what);
-	note(notes, bad, text);
+	note(b, to, text);
 }
 
-static json_t *notes_doc(const struct cw_postmortem_facts *facts)
+static void add_notes(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		      struct cw_incident_facts *to)
 {
 	const struct cw_snapshot *snap = facts->input->snap;
-	json_t *notes = json_array();
-	int bad = 0;
 
-	note_ranks(facts, notes, &bad, is_not_known_dead,
+	to->end_notes = cw_facts_list(b, const char *, CW_POSTMORTEM_DOC_MAX_NOTES);
+	note_ranks(b, facts, to, is_not_known_dead,
 		   "the way they ended is not known, because their node does not report");
-	note_ranks(facts, notes, &bad, lacks_kernel,
+	note_ranks(b, facts, to, lacks_kernel,
 		   "no kernel evidence (BPF): senders of signals are not known");
-	note_ranks(facts, notes, &bad, has_outside_sender,
+	note_ranks(b, facts, to, has_outside_sender,
 		   "the signal came from outside of the daemon's pid namespace: its sender is not "
 		   "known here");
-	note_ranks(facts, notes, &bad, has_unknown_clock,
+	note_ranks(b, facts, to, has_unknown_clock,
 		   "their node's clock was measured too rarely to order their ends exactly");
 	if (!facts->input->memory)
-		note(notes, &bad,
+		note(b, to,
 		     "this leader did not see the job just before the deaths, so the waits are not "
 		     "known");
 	for (uint32_t i = 0; i < snap->n_notes; i++)
-		note(notes, &bad, snap->notes[i]);
-	return cw_json_finish(notes, bad);
+		note(b, to, snap->notes[i]);
 }
 
 /* ---- summary ---- */
@@ -551,18 +528,19 @@ static bool is_all_known(const struct cw_postmortem_facts *facts)
 
 static const char *first_verb(const struct cw_postmortem_facts *facts)
 {
-	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
+	if (facts->first->reason == CW_FIRST_BY_CAUSE)
 		return "was the first to fail";
 	if (facts->blamed)
 		return "ended first";
-	if (facts->first->reason == CW_POSTMORTEM_BY_TIME)
+	if (facts->first->reason == CW_FIRST_BY_TIME)
 		return "was the first to fail";
 	return is_all_known(facts) ? "alone failed" : "failed";
 }
 
-static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t len)
+static void say_first(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		      char *buf, size_t len)
 {
-	_cleanup_(free_picked) struct picked p = pick(facts, is_first, NULL);
+	_cleanup_(free_picked) struct picked p = pick(b, facts, is_first, NULL);
 	const struct cw_snap_rank *r;
 	uint32_t i = 0;
 	char ranks[RANKS_BYTES + 16], how[96];
@@ -571,7 +549,7 @@ static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t
 		i++;
 	r = rank_of(facts, i);
 	say_ranks(p.v, p.n, ranks, sizeof(ranks));
-	if (facts->first->reason == CW_POSTMORTEM_TIE)
+	if (facts->first->reason == CW_FIRST_TIE)
 		cw_text_append(
 			buf, len,
 			"%s ended too close together to tell which was first; rank %d on %s: ",
@@ -583,14 +561,15 @@ static void say_first(const struct cw_postmortem_facts *facts, char *buf, size_t
 	cw_postmortem_format_end(&facts->deaths[i], how, sizeof(how));
 	cw_text_append(buf, len, "it %s%s", cw_cause_verb(r->cause_kind, r->cause_by),
 		       r->cause && *r->cause ? r->cause : how);
-	if (facts->first->reason == CW_POSTMORTEM_BY_CAUSE)
+	if (facts->first->reason == CW_FIRST_BY_CAUSE)
 		cw_text_append(buf, len,
 			       ", which can explain the end of %u other%s at the same time",
 			       facts->first->n_together - facts->first->n_first,
 			       facts->first->n_together - facts->first->n_first == 1 ? "" : "s");
 }
 
-static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_t len)
+static void say_blamed(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		       char *buf, size_t len)
 {
 	const struct cw_postmortem_wait *w = facts->blamed;
 	int n = (int)strlen(w->summary);
@@ -602,7 +581,7 @@ static void say_blamed(const struct cw_postmortem_facts *facts, char *buf, size_
 		cw_text_append(buf, len, "the job ended after %.0f s of waiting: ",
 			       seconds(first_ns(facts) - w->since_ns));
 	cw_text_append(buf, len, "%.*s; ", n, w->summary);
-	say_first(facts, buf, len);
+	say_first(b, facts, buf, len);
 }
 
 static enum cw_class class_of(const struct cw_postmortem_facts *facts)
@@ -617,17 +596,17 @@ static enum cw_class class_of(const struct cw_postmortem_facts *facts)
 	return CW_CLASS_P2P_UNMATCHED;
 }
 
-static void summarize(const struct cw_postmortem_facts *facts, const json_t *wrong, char *buf,
-		      size_t len)
+static void summarize(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+		      const struct cw_incident_facts *to, char *buf, size_t len)
 {
 	uint32_t earliest = facts->first->earliest, others = n_dead(facts) - facts->first->n_first;
 	int64_t within = last_ns(facts) - first_ns(facts);
 
 	buf[0] = '\0';
 	if (facts->blamed) {
-		say_blamed(facts, buf, len);
+		say_blamed(b, facts, buf, len);
 	} else if (has_first(facts)) {
-		say_first(facts, buf, len);
+		say_first(b, facts, buf, len);
 	} else if (facts->first->outcome == CW_POSTMORTEM_CANCELLED) {
 		const struct cw_snap_rank *r = rank_of(facts, earliest);
 		char how[96];
@@ -646,13 +625,13 @@ static void summarize(const struct cw_postmortem_facts *facts, const json_t *wro
 		cw_text_append(buf, len, "; %u other%s ended within %.1f s", others,
 			       others == 1 ? "" : "s", seconds(within > 0 ? within : 0));
 	/* If we blame mismatched calls, the summary already contains them. */
-	if (json_array_size(wrong) &&
+	if (to->n_wrong_data &&
 	    !(facts->blamed && facts->blamed->verdict_class == CW_CLASS_MISMATCH))
 		cw_text_append(buf, len, "; not told before: %s",
-			       json_string_value(json_array_get(wrong, 0)));
+			       cw_fact_text(to->wrong_data[0].text));
 }
 
-/* ---- the document ---- */
+/* ---- the verdict ---- */
 
 static enum cw_detail detail_of(const struct cw_postmortem_facts *facts)
 {
@@ -693,81 +672,118 @@ static enum cw_confidence confidence_of(const struct cw_postmortem_facts *facts)
 			       ? CW_CONFIDENCE_LIKELY
 			       : (enum cw_confidence)facts->blamed->confidence;
 	switch (facts->first->reason) {
-	case CW_POSTMORTEM_ONLY:
-	case CW_POSTMORTEM_BY_TIME:
+	case CW_FIRST_ONLY:
+	case CW_FIRST_BY_TIME:
 		return is_all_known(facts) && !was_first_asked(facts) ? CW_CONFIDENCE_CERTAIN
 								      : CW_CONFIDENCE_LIKELY;
-	case CW_POSTMORTEM_BY_CAUSE:
+	case CW_FIRST_BY_CAUSE:
 		return CW_CONFIDENCE_LIKELY;
 	default:
 		return CW_CONFIDENCE_POSSIBLE;
 	}
 }
 
-/* Lists the rank numbers of the culprits. */
-static json_t *culprits_doc(const struct cw_postmortem_facts *facts)
+/* Returns the index of the rank with this number; the number of ranks if it is not visible. */
+static uint32_t index_of(const struct cw_postmortem_facts *facts, int32_t label)
 {
-	json_t *list = json_array();
-	int bad = 0;
+	uint32_t i = 0;
 
+	while (i < facts->input->snap->n_ranks && rank_of(facts, i)->rank != label)
+		i++;
+	return i;
+}
+
+static void add_culprit(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+			uint32_t index, int32_t label, struct cw_incident_facts *to)
+{
+	struct cw_incident_culprit *culprit = &to->culprits[to->n_culprits++];
+	char how[96] = "is not visible", text[CW_REASON_TEXT_MAX];
+	const char *cause = NULL, *verb = "";
+
+	cw_facts_culprit(facts->input->snap, index, culprit);
+	culprit->rank = label;
+	if (index < facts->input->snap->n_ranks) {
+		const struct cw_snap_rank *r = rank_of(facts, index);
+
+		cause = r->cause;
+		verb = cw_cause_verb(r->cause_kind, r->cause_by);
+		cw_postmortem_format_end(&facts->deaths[index], how, sizeof(how));
+	}
+	(void)snprintf(text, sizeof(text), "%s%s", verb, cause && *cause ? cause : how);
+	culprit->reason = cw_facts_plain(b, text);
+}
+
+static void add_culprits(struct cw_facts_builder *b, const struct cw_postmortem_facts *facts,
+			 struct cw_incident_facts *to)
+{
+	const struct cw_postmortem_wait *w = facts->blamed;
+
+	to->culprits = cw_facts_list(b, struct cw_incident_culprit, CW_POSTMORTEM_MAX_CULPRITS);
+	for (uint32_t i = 0; to->culprits && w && i < n_culprits(w); i++)
+		add_culprit(b, facts, index_of(facts, w->culprits[i]), w->culprits[i], to);
 	for (uint32_t i = 0;
-	     facts->blamed && i < facts->blamed->n_culprits && i < CW_POSTMORTEM_MAX_CULPRITS; i++)
-		bad |= json_array_append_new(list, json_integer(facts->blamed->culprits[i]));
-	for (uint32_t i = 0;
-	     !facts->blamed && has_first(facts) && i < facts->input->snap->n_ranks &&
-	     json_array_size(list) < CW_POSTMORTEM_MAX_CULPRITS;
+	     to->culprits && !w && has_first(facts) && i < facts->input->snap->n_ranks &&
+	     to->n_culprits < CW_POSTMORTEM_MAX_CULPRITS;
 	     i++)
 		if (facts->is_first[i])
-			bad |= json_array_append_new(list, json_integer(rank_of(facts, i)->rank));
-	return cw_json_finish(list, bad);
+			add_culprit(b, facts, i, rank_of(facts, i)->rank, to);
 }
+
+/* ---- the document ---- */
 
 json_t *cw_postmortem_doc(const struct cw_postmortem_facts *facts)
 {
 	const struct cw_postmortem_input *input = facts->input;
-	uint32_t omitted = 0, apart = 0;
-	json_t *wrong = wrong_data_doc(facts), *ends = ends_doc(facts, &omitted);
-	json_t *ended = groups_doc(facts, &apart);
+	struct cw_arena arena = { 0 };
+	struct cw_facts_builder b = { .arena = &arena };
 	char summary[1024], command[64 + CW_INCIDENT_ID_MAX];
+	struct cw_incident_victims nobody = { .ranks = "" };
+	struct cw_incident_coverage coverage = {
+		.ranks_expected = input->snap->ranks_expected,
+		.ranks_seen = input->snap->n_ranks,
+		.missing = "",
+		.untracked = input->snap->untracked,
+	};
+	struct cw_incident_times times = {
+		.confirmed_wall_ns = wall_ns(facts, input->snap->now_ns),
+	};
+	struct cw_incident_facts to = {
+		.schema = "collwatch.incident/1",
+		.id = facts->id,
+		.job = input->snap->job ? input->snap->job : "",
+		.group = input->snap->group ? input->snap->group : "",
+		.verdict_class = cw_facts_named(class_of(facts), cw_class_name),
+		.detail = cw_facts_named(detail_of(facts), cw_detail_name),
+		.confidence = cw_facts_named(confidence_of(facts), cw_confidence_name),
+		.hang = cw_facts_named(CW_HANG_NONE, cw_hang_name),
+		.severity = cw_facts_named(CW_SEVERITY_FAILED, cw_severity_name),
+		.victims = &nobody,
+		.coverage = &coverage,
+		.times = &times,
+		.leader = input->self,
+		.command = command,
+		.uid = input->uid,
+		.closed_as = cw_facts_named(CW_CLOSED_AS_JOB_ENDED, cw_closed_as_name),
+		.ending = summary,
+		.first = first_of(&b, facts),
+		.ranks_ended = n_dead(facts),
+		.first_end_wall_ns = wall_ns(facts, first_ns(facts)),
+		.last_end_wall_ns = wall_ns(facts, last_ns(facts)),
+		.waited_for = last_wait(&b, facts),
+	};
+	json_t *doc;
 
-	summarize(facts, wrong, summary, sizeof(summary));
 	(void)snprintf(command, sizeof(command), "collwatch report %s", facts->id);
-	return cw_json_object((struct cw_json_member[]){
-		{ "schema", json_string("collwatch.postmortem/1") },
-		{ "id", json_string(facts->id) },
-		{ "incident", *input->incident ? json_true() : json_false() },
-		{ "job", cw_json_text(input->snap->job ? input->snap->job : "") },
-		{ "uid", json_integer(input->uid) },
-		{ "class", json_string(cw_class_name(class_of(facts))) },
-		{ "detail", json_string(cw_detail_name(detail_of(facts))) },
-		{ "confidence", json_string(cw_confidence_name(confidence_of(facts))) },
-		{ "culprits", culprits_doc(facts) },
-		{ "summary", cw_json_text(summary) },
-		{ "first", first_doc(facts) },
-		{ "ends", ends },
-		{ "ends_omitted", json_integer(omitted) },
-		{ "ended", ended },
-		{ "ended_otherwise", json_integer(apart) },
-		{ "waited_for", wait_doc(facts) },
-		{ "open", all_open_doc(facts) },
-		{ "last_calls", last_doc(facts) },
-		{ "wrong_data", wrong },
-		{ "notes", notes_doc(facts) },
-		{ "coverage",
-		  cw_json_object((struct cw_json_member[]){
-			  { "ranks_expected", json_integer(input->snap->ranks_expected) },
-			  { "ranks_seen", json_integer(input->snap->n_ranks) },
-			  { "ranks_ended", json_integer(n_dead(facts)) },
-			  { NULL },
-		  }) },
-		{ "times", cw_json_object((struct cw_json_member[]){
-				   { "first", wall(facts, first_ns(facts)) },
-				   { "last", wall(facts, last_ns(facts)) },
-				   { "confirmed", wall(facts, input->snap->now_ns) },
-				   { NULL },
-			   }) },
-		{ "leader", cw_json_text(input->self) },
-		{ "command", json_string(command) },
-		{ NULL },
-	});
+	add_culprits(&b, facts, &to);
+	add_ends(&b, facts, &to);
+	add_ended(&b, facts, &to);
+	add_all_open(&b, facts, &to);
+	add_last_calls(&b, facts, &to);
+	add_wrong_data(&b, facts, &to);
+	add_notes(&b, facts, &to);
+	summarize(&b, facts, &to, summary, sizeof(summary));
+	to.summary = cw_facts_plain(&b, summary);
+	doc = b.bad ? NULL : cw_incident_facts_write(&to);
+	cw_arena_fini(&arena);
+	return doc;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the document of a post-mortem, collwatch.postmortem/1 (docs/schemas.md). Pure. */
+/*
+ * Builds the document of a post-mortem: a collwatch.incident/1 of severity `failed`, with the ends
+ * of the ranks (docs/schemas.md). Pure.
+ */
 #pragma once
 
 #include <jansson.h>

@@ -232,9 +232,9 @@ void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_de
 	}
 	is_one = are_one_process(deaths, n_deaths, is_first);
 	if (f.n_failed > 1 && !is_one)
-		f.reason = CW_POSTMORTEM_BY_CAUSE;
+		f.reason = CW_FIRST_BY_CAUSE;
 	else if (f.n_failed > f.n_together)
-		f.reason = CW_POSTMORTEM_BY_TIME;
+		f.reason = CW_FIRST_BY_TIME;
 	drop_receivers(deaths, n_deaths, is_first, &f);
 	for (uint32_t i = 0; i < n_deaths; i++)
 		if (is_first[i] && cw_postmortem_kind(&deaths[i]) < strongest)
@@ -243,20 +243,8 @@ void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_de
 		is_first[i] = is_first[i] && cw_postmortem_kind(&deaths[i]) == strongest;
 	f.n_first = count(is_first, n_deaths);
 	if (f.n_first > 1 && !are_one_process(deaths, n_deaths, is_first))
-		f.reason = CW_POSTMORTEM_TIE;
+		f.reason = CW_FIRST_TIE;
 	f.outcome = is_cancelled(deaths, n_deaths, is_first, &f) ? CW_POSTMORTEM_CANCELLED
 								 : CW_POSTMORTEM_FAILED;
 	*ret = f;
-}
-
-const char *cw_postmortem_reason_name(unsigned reason)
-{
-	static const char *const names[] = {
-		[CW_POSTMORTEM_ONLY] = "only",
-		[CW_POSTMORTEM_BY_TIME] = "time",
-		[CW_POSTMORTEM_BY_CAUSE] = "cause",
-		[CW_POSTMORTEM_TIE] = "tie",
-	};
-
-	return reason < sizeof(names) / sizeof(*names) ? names[reason] : "?";
 }

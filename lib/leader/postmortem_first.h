@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "model/facts.h"
+#include "model/verdict_types.h"
 
 /*
  * The uncertainty of the time of a death: NEAR between ranks with the same clock, FAR between ranks
@@ -62,16 +63,9 @@ enum cw_postmortem_outcome {
 	CW_POSTMORTEM_FAILED,
 };
 
-enum cw_postmortem_reason {
-	CW_POSTMORTEM_ONLY = 0, /* no other rank failed */
-	CW_POSTMORTEM_BY_TIME,
-	CW_POSTMORTEM_BY_CAUSE,
-	CW_POSTMORTEM_TIE,
-};
-
 struct cw_postmortem_first {
 	enum cw_postmortem_outcome outcome;
-	enum cw_postmortem_reason reason;
+	enum cw_first_reason reason;
 	/* Rank that failed first; the job failed at the time of its end. */
 	uint32_t earliest;
 	/* Number of first ranks; more than one = a tie, or the ranks of one process. */
@@ -95,4 +89,3 @@ void cw_postmortem_format_end(const struct cw_postmortem_death *death, char *buf
  */
 void cw_postmortem_order(const struct cw_postmortem_death *deaths, uint32_t n_deaths,
 			 bool *is_first, struct cw_postmortem_first *ret);
-const char *cw_postmortem_reason_name(unsigned reason);

@@ -201,6 +201,79 @@
 	X(TEXT, FULL, node, "node", ALWAYS, NODE, "", "node that objected") \
 	X(TEXT, FULL, reason, "reason", ALWAYS, WORDS, "", "reason of the objection")
 
+/* The end of a process. */
+#define CW_INCIDENT_END_FACTS(X) \
+	CW_INCIDENT_PROCESS_FACTS(X) \
+	X(TEXT, FULL, how, "how", ALWAYS, WORDS, "", "how the process ended, without the sender of a signal") \
+	X(TEXT, END_KIND, kind, "kind", ALWAYS, WORDS, "", "`own`: its own fault; `killed`: SIGKILL or a signal of another process, or an exit inside a call; `reaction`: abort inside a call, or after NCCL reported a lost peer, or SIGHUP or SIGPIPE; `asked`: SIGTERM, SIGINT, an exit after these, or the end of its parent; `none`: exit 0, or unknown; `alive`: it has not ended") \
+	X(TEXT, FULL, cause, "cause", NULLABLE, WORDS, "", "cause of the end, as a text to follow the word was; null if not known") \
+	X(NAME, CAUSE_KIND, cause_kind, "cause_kind", OPTIONAL, WORDS, "", "kind of the cause, as of a culprit; absent if not known") \
+	X(NAME, END_BY, cause_by, "cause_by", OPTIONAL, WORDS, "", "sender of the signal, as of a culprit") \
+	X(BOOL, ANY, is_first, "first", ALWAYS, NONE, "", "true for the ranks of `first`") \
+	X(TIME, WALL, ended, "ended", NULLABLE, NONE, "", "time of the end; null if not known") \
+	X(U64, NUMBER, ended_ns, "ended_ns", NULLABLE, NONE, "", "the same time as Unix time in nanoseconds") \
+	X(REAL, NUMBER, after_s, "after_s", ALWAYS, NONE, "", "seconds after the first failure; 0 if one of the times is not known") \
+	X(REAL, NUMBER, unsure_s, "unsure_s", ALWAYS, NONE, "", "uncertainty of the time: 0.05 between ranks of one node, more between nodes, because we estimate the clocks from digests")
+
+#define CW_INCIDENT_FIRST_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that failed first") \
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of these ranks") \
+	X(NAME, FIRST_REASON, by, "by", ALWAYS, WORDS, "", "reason for the choice. `only`: no other visible rank failed; `time`: it failed first; `cause`: others are too close in time, but their ends [can follow](design/leader.md#post-mortems) from its end; `tie`: neither, and `ranks` has all candidates") \
+	X(U32, NUMBER, together, "together", ALWAYS, NONE, "", "number of ranks that time does not separate, with the first") \
+	X(REAL, NUMBER, margin_s, "margin_s", NULLABLE, NONE, "", "time until the end of the next rank that time separates; null if there is none")
+
+#define CW_INCIDENT_ENDED_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that ended in this way") \
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of these ranks") \
+	X(TEXT, FULL, how, "how", ALWAYS, WORDS, "", "how they ended, as in `ends`")
+
+#define CW_INCIDENT_LAST_WAIT_FACTS(X) \
+	X(NAME, CLASS, verdict_class, "class", ALWAYS, WORDS, "", "class of the wait's verdict") \
+	X(NAME, DETAIL, detail, "detail", ALWAYS, WORDS, "", "detail of the class, or empty") \
+	X(NAME, CONFIDENCE, confidence, "confidence", ALWAYS, WORDS, "", "certainty of that verdict's culprits") \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that the job waited for, 32 at most") \
+	X(U32, NUMBER, count, "count", ALWAYS, NONE, "", "number of these ranks") \
+	X(REAL, NUMBER, for_s, "for_s", ALWAYS, NONE, "", "duration of the wait until the first failure") \
+	X(TEXT, FULL, summary, "summary", ALWAYS, WORDS, "", "summary of that verdict")
+
+#define CW_INCIDENT_LAST_CALL_FACTS(X) \
+	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "id of the communicator") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "name of the communicator, or empty") \
+	X(NAME, OP_KIND, kind, "kind", ALWAYS, WORDS, "", "kind of the op") \
+	X(U64, NUMBER, coll_seq, "coll_seq", ALWAYS, NONE, "", "number of the collective; 0 = none") \
+	X(NAME, DTYPE, dtype, "dtype", ALWAYS, WORDS, "", "type of the elements") \
+	X(U64, NUMBER, count, "count", ALWAYS, NONE, "", "number of elements") \
+	X(BOOL, ANY, is_done, "done", ALWAYS, NONE, "", "true: the device had completed the op") \
+	X(TIME, WALL, entered, "entered", NULLABLE, NONE, "", "time when the rank entered the call; null if not known")
+
+#define CW_INCIDENT_OPEN_CALL_FACTS(X) \
+	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks inside the call") \
+	X(U32, NUMBER, members, "members", ALWAYS, NONE, "", "number of these ranks") \
+	X(GROUP, last_call, op, "op", ALWAYS, NONE, "", "the call")
+
+#define CW_INCIDENT_LAST_CALLS_FACTS(X) \
+	X(RANK, NUMBER, rank, "rank", ALWAYS, NONE, "", "the rank") \
+	X(TEXT, ANY, comm_name, "comm_name", ALWAYS, COMM, "", "name of the communicator, or empty") \
+	X(U64, NUMBER, entered, "entered", ALWAYS, NONE, "", "number of collectives that the rank has entered on it") \
+	X(LIST, last_call, calls, "calls", ALWAYS, NONE, "", "its newest calls, the oldest first: 8 if a window of its record was fetched, else one")
+
+/* The post-mortem: how a failed job ended. An incident has these facts only after that end. */
+#define CW_INCIDENT_ENDING_FACTS(X) \
+	X(TEXT, FULL, ending, "ending", OPTIONAL, WORDS, "", "how the job failed, in words; the `summary` of a post-mortem without an alert repeats it") \
+	X(GROUP, first, first, "first", OPTIONAL, NONE, "", "the first failure; absent for wrong data of a job that was cancelled or ended well") \
+	X(LIST, end, ends, "ends", OPTIONAL, NONE, "", "the ends of the ranks, by time: the first 64") \
+	X(U32, NUMBER, ends_omitted, "ends_omitted", OPTIONAL, NONE, "", "number of further ends") \
+	X(LIST, ended, ended, "ended", OPTIONAL, NONE, "", "all ends by their kind: the first 32 kinds") \
+	X(U32, NUMBER, ended_otherwise, "ended_otherwise", OPTIONAL, NONE, "", "number of ranks of further kinds") \
+	X(U32, NUMBER, ranks_ended, "ranks_ended", OPTIONAL, NONE, "", "number of ranks that ended") \
+	X(TIME, WALL, first_end, "first_end", OPTIONAL, NONE, "", "time of the first failure; absent if no rank failed") \
+	X(TIME, WALL, last_end, "last_end", OPTIONAL, NONE, "", "time of the last end") \
+	X(GROUP, last_wait, waited_for, "waited_for", OPTIONAL, NONE, "", "the wait at the last evaluation before the first failure; absent if no rank waited, or if this leader did not watch then") \
+	X(LIST, open_call, open, "open", OPTIONAL, NONE, "", "up to 32 calls that had not completed") \
+	X(LIST, last_calls, last_calls, "last_calls", OPTIONAL, NONE, "", "newest calls of the first and of the awaited ranks, on up to 16 communicators of a rank") \
+	X(SAIDS, FULL, wrong_data, "wrong_data", OPTIONAL, WORDS, "", "mismatches and unmatched messages without an alert") \
+	X(TEXTS, FULL, end_notes, "end_notes", OPTIONAL, WORDS, "", "facts about the end that were not visible: ranks without kernel evidence, senders outside the daemon's pid namespace, and the like")
+
 #define CW_INCIDENT_FACTS(X) \
 	X(TEXT, SCHEMA, schema, "schema", ALWAYS, SCHEMA, "", "`collwatch.incident/1`") \
 	X(TEXT, FULL, id, "id", ALWAYS, ID, "", "id of the incident, and name of its bundle") \
@@ -211,7 +284,7 @@
 	X(NAME, CONFIDENCE, confidence, "confidence", ALWAYS, WORDS, "", "certainty of the culprits: `certain`, `likely`, `possible`") \
 	X(NAMES, BLIND_SPOT, blind_spots, "blind_spots", ALWAYS, WORDS, "", "[parts](design/advice.md#blind-spots) of the job that may hide the cause: `wait`, `rank`, `calls`, `progress`") \
 	X(NAME, HANG, hang, "hang", ALWAYS, WORDS, "", "certainty of the hang: `proven` (a longer wait cannot change it), `likely`, `possible`, `none` (calls differ, but no rank is blocked)") \
-	X(NAME, SEVERITY, severity, "severity", ALWAYS, WORDS, "", "`page`, or [`notice`](design/patience.md#stall-notice-and-page), which only `notice_webhook_url` receives") \
+	X(NAME, SEVERITY, severity, "severity", ALWAYS, WORDS, "", "`page`; [`notice`](design/patience.md#stall-notice-and-page), which only `notice_webhook_url` receives; or `failed`: a [post-mortem](#post-mortems) without an alert") \
 	X(LIST, culprit, culprits, "culprits", ALWAYS, NONE, "", "processes at fault") \
 	X(GROUP, victims, victims, "victims", ALWAYS, NONE, "", "ranks that wait") \
 	X(GROUP, where, where, "where", NULLABLE, NONE, "", "the call in question; null if there is none") \
@@ -235,7 +308,8 @@
 	X(LIST, objection, objections, "objections", OPTIONAL, NONE, "", "nodes that objected to the alert; the alert was delayed, but sent") \
 	X(TEXT, SUPPRESSED, suppressed, "suppressed", OPTIONAL, WORDS, "", "reason why no alert was sent: `shadow` (`mode = shadow`) or `muted`; absent if the alert was not suppressed") \
 	X(NAME, CLOSED_AS, closed_as, "closed_as", OPTIONAL, WORDS, "", "how the incident ended: `slow` (progress resumed), `job_ended`, or `unseen` (no node had it open for ten minutes); absent while it is open") \
-	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "duration for which the incident blocked ranks; absent while it is open, or if unknown")
+	X(REAL, NUMBER, lasted_s, "lasted_s", OPTIONAL, NONE, "", "duration for which the incident blocked ranks; absent while it is open, or if unknown") \
+	CW_INCIDENT_ENDING_FACTS(X)
 
 /* All groups: G(group, FACTS, title in docs/schemas.md) */
 #define CW_INCIDENT_GROUPS(G) \
@@ -257,7 +331,14 @@
 	G(coverage, CW_INCIDENT_COVERAGE_FACTS, "`coverage`") \
 	G(times, CW_INCIDENT_TIMES_FACTS, "`times`") \
 	G(timeout, CW_INCIDENT_TIMEOUT_FACTS, "`job_timeout`") \
-	G(objection, CW_INCIDENT_OBJECTION_FACTS, "An element of `objections`")
+	G(objection, CW_INCIDENT_OBJECTION_FACTS, "An element of `objections`") \
+	G(first, CW_INCIDENT_FIRST_FACTS, "`first`") \
+	G(end, CW_INCIDENT_END_FACTS, "An element of `ends`") \
+	G(ended, CW_INCIDENT_ENDED_FACTS, "An element of `ended`") \
+	G(last_wait, CW_INCIDENT_LAST_WAIT_FACTS, "`waited_for`") \
+	G(last_call, CW_INCIDENT_LAST_CALL_FACTS, "An element of `last_calls.calls`, and `open.op`") \
+	G(open_call, CW_INCIDENT_OPEN_CALL_FACTS, "An element of `open`") \
+	G(last_calls, CW_INCIDENT_LAST_CALLS_FACTS, "An element of `last_calls`")
 
 /* The declaration of a struct's field. */
 #define CW_INCIDENT_FIELD(form, type, name, ...) CW_INCIDENT_FIELD_##form(type, name)

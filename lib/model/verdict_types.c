@@ -96,6 +96,7 @@ static const char *const hang_names[] = {
 static const char *const severity_names[] = {
 	[CW_SEVERITY_NOTICE] = "notice",
 	[CW_SEVERITY_PAGE] = "page",
+	[CW_SEVERITY_FAILED] = "failed",
 };
 
 #define N_SEVERITIES (sizeof(severity_names) / sizeof(severity_names[0]))
@@ -105,6 +106,15 @@ static const char *const closed_as_names[CW_CLOSED_AS__MAX] = {
 	[CW_CLOSED_AS_JOB_ENDED] = "job_ended",
 	[CW_CLOSED_AS_UNSEEN] = "unseen",
 };
+
+static const char *const first_reason_names[] = {
+	[CW_FIRST_ONLY] = "only",
+	[CW_FIRST_BY_TIME] = "time",
+	[CW_FIRST_BY_CAUSE] = "cause",
+	[CW_FIRST_TIE] = "tie",
+};
+
+#define N_FIRST_REASONS (sizeof(first_reason_names) / sizeof(first_reason_names[0]))
 
 static int find_name(const char *const *names, size_t n, const char *name)
 {
@@ -149,6 +159,11 @@ const char *cw_closed_as_name(unsigned closed_as)
 	return closed_as < CW_CLOSED_AS__MAX ? closed_as_names[closed_as] : "unseen";
 }
 
+const char *cw_first_reason_name(unsigned reason)
+{
+	return reason < N_FIRST_REASONS ? first_reason_names[reason] : "tie";
+}
+
 int cw_class_from_name(const char *name)
 {
 	return find_name(class_names, CW_CLASS__MAX, name);
@@ -177,6 +192,11 @@ int cw_severity_from_name(const char *name)
 int cw_closed_as_from_name(const char *name)
 {
 	return find_name(closed_as_names, CW_CLOSED_AS__MAX, name);
+}
+
+int cw_first_reason_from_name(const char *name)
+{
+	return find_name(first_reason_names, N_FIRST_REASONS, name);
 }
 
 int cw_hang_from_name(const char *name)

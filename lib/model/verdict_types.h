@@ -133,6 +133,16 @@ enum cw_hang {
 enum cw_severity {
 	CW_SEVERITY_NOTICE = 0, /* goes to journal, status, metrics and bundle */
 	CW_SEVERITY_PAGE,       /* goes to the same places, and alerts people */
+	/* a post-mortem without an alert: the job failed, and no leader called it a hang before */
+	CW_SEVERITY_FAILED,
+};
+
+/* Why a rank is the first of a failed job. The numbers are not in documents. */
+enum cw_first_reason {
+	CW_FIRST_ONLY = 0, /* no other rank failed */
+	CW_FIRST_BY_TIME,
+	CW_FIRST_BY_CAUSE,
+	CW_FIRST_TIE,
 };
 
 /* The end of an incident. The numbers are not in documents, so they may change. */
@@ -303,10 +313,10 @@ struct cw_verdict_list {
 void cw_verdict_list_fini(struct cw_verdict_list *list);
 
 /*
- * The first seven functions return the name of a number: "never_entered" …, "outside_nccl" … ("" =
- * none), "certain" …, "wait" …, "proven" …, "page" …, "slow" …. They never return NULL. The other
- * functions return the number of a name. They return -1 for an unknown name, which an incident of a
- * newer version may have.
+ * The first eight functions return the name of a number: "never_entered" …, "outside_nccl" … ("" =
+ * none), "certain" …, "wait" …, "proven" …, "page" …, "slow" …, "only" …. They never return NULL.
+ * The other functions return the number of a name. They return -1 for an unknown name, which an
+ * incident of a newer version may have.
  */
 const char *cw_class_name(unsigned verdict_class);
 const char *cw_detail_name(unsigned detail);
@@ -315,6 +325,7 @@ const char *cw_blind_spot_name(unsigned spot);
 const char *cw_hang_name(unsigned hang);
 const char *cw_severity_name(unsigned severity);
 const char *cw_closed_as_name(unsigned closed_as);
+const char *cw_first_reason_name(unsigned reason);
 int cw_class_from_name(const char *name);
 int cw_detail_from_name(const char *name);
 int cw_confidence_from_name(const char *name);
@@ -322,6 +333,7 @@ int cw_blind_spot_from_name(const char *name);
 int cw_hang_from_name(const char *name);
 int cw_severity_from_name(const char *name);
 int cw_closed_as_from_name(const char *name);
+int cw_first_reason_from_name(const char *name);
 
 /*
  * The subject of a verdict within its job. The key contains neither culprits nor class. It

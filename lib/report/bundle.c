@@ -24,7 +24,6 @@
 #define SNAPSHOT_FILE "snapshot.json"
 #define EVIDENCE_FILE "evidence.json"
 #define STACKS_FILE "stacks.json"
-#define POSTMORTEM_FILE "postmortem.json"
 #define OPS_FILE "ops.json"
 #define SUMMARIES_FILE "summaries.json"
 #define REMOTE_SUMMARIES_FILE "summaries-%u.json"
@@ -38,7 +37,6 @@ void cw_bundle_fini(struct cw_bundle *bundle)
 	json_decref(bundle->snapshot);
 	json_decref(bundle->evidence);
 	json_decref(bundle->stacks);
-	json_decref(bundle->postmortem);
 	json_decref(bundle->ops);
 	json_decref(bundle->summaries);
 	json_decref(bundle->remote_summaries);
@@ -147,9 +145,8 @@ static int write_remote_summaries(int dirfd, const json_t *docs, struct cw_err *
 /* Removes a bundle directory, which contains only files. A missing directory is no error. */
 static void remove_bundle(int dirfd, const char *name)
 {
-	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE,   EVIDENCE_FILE,
-					    STACKS_FILE,   POSTMORTEM_FILE, OPS_FILE,
-					    SUMMARIES_FILE };
+	static const char *const ours[] = { INCIDENT_FILE, SNAPSHOT_FILE, EVIDENCE_FILE,
+					    STACKS_FILE,   OPS_FILE,      SUMMARIES_FILE };
 	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct dirent *entry;
 	DIR *dir;
@@ -181,15 +178,13 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return cw_err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-	r = bundle->incident ? write_file(fd, INCIDENT_FILE, bundle->incident, err) : 0;
+	r = write_file(fd, INCIDENT_FILE, bundle->incident, err);
 	if (r == 0 && bundle->snapshot)
 		r = write_file(fd, SNAPSHOT_FILE, bundle->snapshot, err);
 	if (r == 0 && bundle->evidence)
 		r = write_file(fd, EVIDENCE_FILE, bundle->evidence, err);
 	if (r == 0 && bundle->stacks)
 		r = write_file(fd, STACKS_FILE, bundle->stacks, err);
-	if (r == 0 && bundle->postmortem)
-		r = write_file(fd, POSTMORTEM_FILE, bundle->postmortem, err);
 	if (r == 0 && bundle->ops)
 		r = write_file(fd, OPS_FILE, bundle->ops, err);
 	if (r == 0 && bundle->summaries)
@@ -200,8 +195,8 @@ static int write_files(int dirfd, const char *name, const struct cw_bundle *bund
 }
 
 /*
- * Links a file of the older bundle into the new one, so that an update of the bundle keeps the
- * post-mortem. Returns false if the older bundle has no such file, which is usual.
+ * Links a file of the older bundle into the new one, so that an update of the bundle keeps it.
+ * Returns false if the older bundle has no such file, which is usual.
  */
 static bool keep_file(int dirfd, const char *name, const char *beside, const char *file)
 {
@@ -245,8 +240,6 @@ int cw_bundle_write(int dirfd, const char *name, const struct cw_bundle *bundle,
 		return cw_err_set(err, errno, "cannot create %s: %s", beside, strerror(errno));
 	r = write_files(dirfd, beside, bundle, err);
 	/* Parts that this bundle lacks stay as they are in the older bundle. */
-	if (r == 0 && !bundle->postmortem)
-		(void)keep_file(dirfd, name, beside, POSTMORTEM_FILE);
 	if (r == 0 && !bundle->ops)
 		(void)keep_file(dirfd, name, beside, OPS_FILE);
 	if (r == 0 && !bundle->summaries)
@@ -289,12 +282,6 @@ int cw_bundle_update_incident(int dirfd, const char *name, const json_t *inciden
 	return replace(dirfd, name, INCIDENT_FILE, incident, err);
 }
 
-int cw_bundle_put_postmortem(int dirfd, const char *name, const json_t *postmortem,
-			     struct cw_err *err)
-{
-	return replace(dirfd, name, POSTMORTEM_FILE, postmortem, err);
-}
-
 int cw_bundle_add_remote_summaries(int dirfd, const char *name, unsigned n, const json_t *doc,
 				   struct cw_err *err)
 {
@@ -304,11 +291,6 @@ int cw_bundle_add_remote_summaries(int dirfd, const char *name, unsigned n, cons
 		return cw_err_set(err, EINVAL, "a bundle has no place %u for summaries", n);
 	name_remote_summaries(n, file);
 	return replace(dirfd, name, file, doc, err);
-}
-
-json_t *cw_bundle_head(const struct cw_bundle *bundle)
-{
-	return bundle->incident ? bundle->incident : bundle->postmortem;
 }
 
 /* ---- reading ---- */
@@ -425,12 +407,8 @@ int cw_bundle_parse_texts(struct cw_bundle *bundle)
 
 static int check_types(const struct cw_bundle *b, struct cw_err *err)
 {
-	if (b->incident &&
-	    strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
+	if (strcmp(cw_json_str(b->incident, "schema", ""), "collwatch.incident/1") != 0)
 		return cw_err_set(err, EBADMSG, INCIDENT_FILE " is not a collwatch.incident/1");
-	if (b->postmortem &&
-	    strcmp(cw_json_str(b->postmortem, "schema", ""), "collwatch.postmortem/1") != 0)
-		return cw_err_set(err, EBADMSG, POSTMORTEM_FILE " is not a collwatch.postmortem/1");
 	if (b->snapshot && !json_is_object(b->snapshot))
 		return cw_err_set(err, EBADMSG, SNAPSHOT_FILE " is not an object");
 	if (b->evidence && !json_is_array(b->evidence))
@@ -447,14 +425,8 @@ static int check_types(const struct cw_bundle *b, struct cw_err *err)
 static int read_parts(int fd, const struct cw_bundle_limits *limits, struct cw_bundle *ret,
 		      struct cw_err *err)
 {
-	int r;
+	int r = read_file(fd, INCIDENT_FILE, &ret->incident, err);
 
-	r = is_larger(fd, POSTMORTEM_FILE, CW_BUNDLE_MAX_POSTMORTEM)
-		    ? cw_err_set(err, E2BIG, POSTMORTEM_FILE " is larger than 1 MiB")
-		    : read_optional(fd, POSTMORTEM_FILE, &ret->postmortem, err);
-	if (r == 0)
-		r = ret->postmortem ? read_optional(fd, INCIDENT_FILE, &ret->incident, err)
-				    : read_file(fd, INCIDENT_FILE, &ret->incident, err);
 	if (r == 0 && !is_larger(fd, SNAPSHOT_FILE, limits->document))
 		r = read_optional(fd, SNAPSHOT_FILE, &ret->snapshot, err);
 	if (r == 0)

@@ -87,35 +87,14 @@ static int add_host(json_t *hosts, const json_t *of)
 				     n < CW_INCIDENT_HOSTS_MAX ? json_string(name) : json_null());
 }
 
-/*
- * True if the post-mortem blames this end of a rank. Culprits are ranks, and only the ends name
- * hosts. If there are no culprits, the first end is blamed.
- */
-static bool is_blamed_end(const json_t *postmortem, const json_t *end)
+json_t *cw_incident_filter_hosts(const json_t *incident)
 {
-	const json_t *culprits = json_object_get(postmortem, "culprits"), *rank;
-	size_t i;
-
-	if (!json_array_size(culprits))
-		return json_is_true(json_object_get(end, "first"));
-	json_array_foreach (culprits, i, rank)
-		if (json_equal(rank, json_object_get(end, "rank")))
-			return true;
-	return false;
-}
-
-json_t *cw_incident_filter_hosts(const json_t *head)
-{
+	const json_t *culprits = json_object_get(incident, "culprits"), *one;
 	json_t *hosts = json_array();
-	const json_t *one;
 	int bad = 0;
 	size_t i;
 
-	json_array_foreach (json_object_get(head, "culprits"), i, one)
-		/* culprits of a post-mortem are numbers and have no host */
+	json_array_foreach (culprits, i, one)
 		bad |= add_host(hosts, one);
-	json_array_foreach (json_object_get(head, "ends"), i, one)
-		if (is_blamed_end(head, one))
-			bad |= add_host(hosts, one);
 	return cw_json_finish(hosts, bad);
 }

@@ -45,4 +45,4 @@ bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const cha
  * once. If there are more than CW_INCIDENT_HOSTS_MAX, the array ends with null. New reference; NULL
  * = out of memory.
  */
-json_t *cw_incident_filter_hosts(const json_t *head);
+json_t *cw_incident_filter_hosts(const json_t *incident);

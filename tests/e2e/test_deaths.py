@@ -20,7 +20,7 @@ from agent_lib import has_kernels
 from built import COLLWATCH, TRAIN_LOOP, TRAIN_LOOP_PY
 from daemon import Daemon
 from documents_contract import deviations as deviations_of_any
-from postmortem_contract import deviations
+from incident_contract import deviations
 from waiting import expect, wait_until
 
 DYING_RANK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/dying_rank.py")
@@ -275,7 +275,7 @@ def test_numbers_of_a_bundle_are_those_of_the_job(daemon, job):
     dead = numbers_of(bundle)
     expect(dead == living, f"{dead} of the bundle, {living} of the job")
     # Bundles are written again as more is learnt, and when the job ends: these stay as they were.
-    wait_until(lambda: os.path.exists(bundle + "/postmortem.json") or daemon.document(doc["id"])["times"].get("resolved"),
+    wait_until(lambda: "ends" in daemon.document(doc["id"]) or daemon.document(doc["id"])["times"].get("resolved"),
                "the bundle is written again", 180)
     expect(daemon.document(doc["id"], "summaries") == kept, "the same summaries")
     copy = daemon.dir + "/copy"
@@ -290,10 +290,10 @@ def test_failed_job_leaves_a_postmortem(daemon, job):
     for rank, signal_number in (1, signal.SIGSEGV), (0, signal.SIGTERM):
         cascade.ranks[rank].send_signal(signal_number)
         cascade.ranks[rank].wait(120)
-    doc, = wait_until(lambda: daemon.documents(name="postmortem"), "the post-mortem", 180)
+    doc, = wait_until(lambda: daemon.postmortems(), "the post-mortem", 180)
     expect(not deviations(doc), f"{deviations(doc)} in {doc}")
-    expect(doc["schema"] == "collwatch.postmortem/1" and doc["class"] == "process_dead", str(doc))
-    expect(doc["culprits"] == [1] and len(doc["ends"]) == 2, str(doc))
+    expect(doc["severity"] == "failed" and doc["class"] == "process_dead", str(doc))
+    expect([c["rank"] for c in doc["culprits"]] == [1] and len(doc["ends"]) == 2, str(doc))
     said = " ".join(daemon.said("report", doc["id"]).split())
     expect("rank 1 on node-a" in said and "How they ended" in said, said)
     page = daemon.said("report", doc["id"], "--html")

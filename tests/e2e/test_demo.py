@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 
-import postmortem_contract
 import pytest
 from built import (AGENT, BUILD, COLLWATCH, COLLWATCH_LAB, COLLWATCHD, SIM_DIR,
                    TRAIN_LOOP_PY)
@@ -108,8 +107,7 @@ def check_postmortem(demo, what):
         result = check_run(demo, what, "--keep", keep)
         doc, limit = result.document, LENIENCE * EXPECTED[what.scenario].alert_within_s
         expect(result.delay_s <= limit, f"after {result.delay_s} s, limit {limit} s")
-        expect(not postmortem_contract.deviations(doc),
-               f"{postmortem_contract.deviations(doc)} in {doc}")
+        expect(not deviations(doc), f"{deviations(doc)} in {doc}")
         expect(len(doc["ends"]) == what.ranks, f"ends: {doc['ends']}")
         report = " ".join(render(os.path.join(keep, doc["id"])).split())
         expect(f"rank {what.culprit} " in report and "How they ended" in report, report)

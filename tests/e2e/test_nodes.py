@@ -231,7 +231,7 @@ def test_a_bundle_has_the_numbers_of_ranks_on_all_nodes(cluster):
     found = [d for name in ("summaries-1", "summaries-2") for d in deviations_of_any(leader.document(doc["id"], name))]
     expect(not found, found)
     # Bundles are written again when more is learnt, such as that the job has ended; a copy has all.
-    wait_until(lambda: os.path.exists(bundle + "/postmortem.json") or leader.document(doc["id"])["times"].get("resolved"),
+    wait_until(lambda: "ends" in leader.document(doc["id"]) or leader.document(doc["id"])["times"].get("resolved"),
                "the bundle is written again", 180)
     copy = leader.dir + "/copy"
     leader.said("report", bundle, "--copy", copy, "--anonymise")

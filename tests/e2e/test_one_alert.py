@@ -104,7 +104,7 @@ def fail_at_start(daemon, name, ranks):
                lambda: f"its ranks are seen: {daemon.status()['jobs']}")
     for rank in range(ranks):
         job.write_line(rank, "end")
-    return wait_until(lambda: daemon.documents(name, "postmortem"), daemon.log)
+    return wait_until(lambda: daemon.postmortems(name), daemon.log)
 
 
 def test_ranks_that_fail_at_their_start_leave_one_post_mortem(daemon):
@@ -112,6 +112,6 @@ def test_ranks_that_fail_at_their_start_leave_one_post_mortem(daemon):
     fail_at_start(daemon, "early", RANKS)
     # Those of the other ranks would be due before the one of a job that ends later.
     fail_at_start(daemon, "later", 2)
-    docs = daemon.documents("early", "postmortem")
-    expect(len(docs) == 1 and docs[0]["coverage"]["ranks_ended"] == RANKS, docs)
+    docs = daemon.postmortems("early")
+    expect(len(docs) == 1 and docs[0]["ranks_ended"] == RANKS, docs)
     expect("alone failed" not in docs[0]["summary"], docs[0]["summary"])

@@ -81,7 +81,7 @@ def what_is_told_of_all():
         daemon.reload(config_of(receiver, "generic"), "configuration reloaded")
         jobs["killed"].close()  # then the cause of death goes out
         daemon.jobs.remove(jobs["killed"])
-        wait_until(lambda: glob_postmortems(daemon), "a post-mortem")
+        wait_until(daemon.postmortems, "a post-mortem")
         told = {"status": daemon.said("status"), "ops": daemon.said("status", "--ops"),
                 "calls": re.sub(r"<style>.*?</style>|<[^>]*>", " ", daemon.said("status", "--ops", "--html"), flags=re.DOTALL), "list": daemon.said("report"),
                 "stacks": daemon.said("stacks", "hangs"), "mute": daemon.said("mute", "trains:29500") +
@@ -96,10 +96,6 @@ def what_is_told_of_all():
         told["log"] = FIELDS.sub("", daemon.log())
         told["classes"] = json.dumps(sorted(d["class"] for d in pages))
     return told
-
-
-def glob_postmortems(daemon):
-    return [i for i in daemon.bundles() if os.path.exists(f"{daemon.state}/incidents/{i}/postmortem.json")]
 
 
 def test_what_is_looked_at_is_there(told):

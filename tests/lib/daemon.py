@@ -190,8 +190,7 @@ class Daemon:
         with open(f"{self.state}/incidents/{document['id']}/incident.json", "w", encoding="utf-8") as f:
             json.dump(document, f)
 
-    def documents(self, job=None, name="incident"):
-        """Of all jobs, or of one by the end of its label."""
+    def all_documents(self, job, name):
         found = []
         for incident in self.bundles():
             try:
@@ -199,6 +198,14 @@ class Daemon:
             except (OSError, ValueError):
                 continue  # being replaced, or of another sort
         return [d for d in found if job is None or d["job"].endswith(":" + job)]
+
+    def documents(self, job=None, name="incident"):
+        """Of all jobs, or of one by the end of its label; post-mortems without an alert do not count."""
+        return [d for d in self.all_documents(job, name) if d.get("severity") != "failed"]
+
+    def postmortems(self, job=None):
+        """The incidents that say how their job ended."""
+        return [d for d in self.all_documents(job, "incident") if "ends" in d]
 
     def incident_of(self, job):
         """The incident that paged; notices do not count."""

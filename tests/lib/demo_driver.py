@@ -172,7 +172,7 @@ class Result:
         expected = EXPECTED[self.draw.scenario]
         if expected.verdict is None:
             return self.status == EXIT_HEALTHY and self.verdict == "healthy"
-        is_postmortem = self.document.get("schema") == "collwatch.postmortem/1"
+        is_postmortem = "ends" in self.document
         return (self.status == EXIT_HANG and is_postmortem == expected.is_postmortem
                 and self.document.get("class") == expected.verdict
                 and expected.detail in (None, self.document.get("detail"))

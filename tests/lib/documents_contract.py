@@ -2,7 +2,6 @@
 """The promises of docs/schemas.md on all other documents, written as incident_contract.py is:
 CONTRACTS has them by the name that their schema has there, and in docs/schemas."""
 
-from postmortem_contract import POSTMORTEM
 from incident_contract import (CLASSES, ID, INCIDENT, SET, TIME, Named, count, differences, matches,
                                number, share, text)
 
@@ -178,7 +177,7 @@ INCIDENTS = {
     "schema": ("collwatch.incidents/1",),
     "incidents": [{"id": text, "uid?": (None, number), "job?": (None, str), "class?": (None, str),
                    "time?": (None, TIME), "summary?": (None, str), "closed_as?": (None, str),
-                   "severity?": str, "suppressed?": str, "postmortem?": bool, "host": str,
+                   "severity?": str, "suppressed?": str, "host": str,
                    "path?": (None, str), "hosts?": [(None, str)]}],
     "silent?": [str], "silent_count?": number, "not_asked?": number, "omitted?": number,
 }
@@ -326,7 +325,7 @@ MODULES = {
 NUMERICS["modules?"] = MODULES
 
 CONTRACTS = {
-    "incident": INCIDENT, "postmortem": POSTMORTEM, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
+    "incident": INCIDENT, "folded": FOLDED, "healthy": HEALTHY, "snapshot": SNAPSHOT,
     "evidence": EVIDENCE, "stacks": STACKS, "status": STATUS, "ops": OPS, "mute": MUTE, "incidents": INCIDENTS,
     "doctor": DOCTOR, "record": RECORD, "numerics": NUMERICS, "summaries": SUMMARIES,
     "baseline_check": BASELINE_CHECK, "tensors": TENSORS, "modules": MODULES,

@@ -68,10 +68,11 @@ VALUES = {
     "ANY": str, "FULL": text, "RANKS": SET, "WALL": TIME, "SHARE": share, "SCHEMA": ("collwatch.incident/1",),
     "CLASS": CLASSES, "DETAIL": matches("[a-z0-9_]*"), "CONFIDENCE": ("certain", "likely", "possible"),
     "BLIND_SPOT": ("wait", "rank", "calls", "progress"), "HANG": ("proven", "likely", "possible", "none"),
-    "SEVERITY": ("page", "notice"), "HOST_WAIT": ("lock", "gil", "queue", "socket", "tty", "storage"),
+    "SEVERITY": ("page", "notice", "failed"), "HOST_WAIT": ("lock", "gil", "queue", "socket", "tty", "storage"),
     "END_BY": END_BY, "CAUSE_KIND": CAUSE["cause_kind?"], "OP_KIND": text, "DTYPE": str, "REDOP": text,
     "POLICY": ("serving",), "SUPPRESSED": ("shadow", "muted"), "CLOSED_AS": ("slow", "job_ended", "unseen"),
-    "TRUE": (True,),
+    "TRUE": (True,), "FIRST_REASON": ("only", "time", "cause", "tie"),
+    "END_KIND": ("own", "killed", "reaction", "asked", "none", "alive"),
 }
 LIST = pathlib.Path(__file__).parents[2] / "lib/model/incident_list.h"
 ROW = re.compile(r'X\((\w+), (\w+), (\w+), "(\w+)", (\w+), (\w+), "[^"]*", "[^"]*"\)|CW_INCIDENT_(\w+)_FACTS\(X\)')
@@ -171,8 +172,30 @@ def ends_of(doc):
     return {-1} if has_nobody else set()
 
 
+def contradictions_of_end(doc):
+    """Those about how the job ended."""
+    firsts = {end["rank"] for end in doc["ends"] if end["first"]}
+    at = [end["ended_ns"] for end in doc["ends"] if end["ended_ns"]]
+    if "first" in doc and not doc.get("ends_omitted") and firsts != ranks_of(doc["first"]["ranks"]):
+        yield f"first are {doc['first']['ranks']}, and of the ends {firsts}"
+    if at != sorted(at):
+        yield f"ends are not in the order of their instants: {at}"
+    if doc.get("ranks_ended", 0) > len(doc["ends"]) + doc.get("ends_omitted", 0):
+        yield f"{doc['ranks_ended']} ranks ended, and {len(doc['ends'])} ends are listed"
+    if "first_end" in doc and doc["first_end"] > doc["last_end"]:
+        yield f"the first end is at {doc['first_end']}, the last one at {doc['last_end']}"
+
+
 def contradictions(doc):
     """Yields a sentence for each two fields that cannot both be true."""
+    if "ends" in doc:
+        yield from contradictions_of_end(doc)
+    if doc["severity"] == "failed":
+        if len(doc["ends"]) + doc.get("ends_omitted", 0) != doc["coverage"]["ranks_seen"]:
+            yield f"{len(doc['ends'])} ends and {doc.get('ends_omitted', 0)} more of {doc['coverage']}"
+        if doc["summary"] != doc["ending"] or doc["victims"]["count"] or doc["closed_as"] != "job_ended":
+            yield f"a post-mortem without an alert: {doc}"
+        return
     victims, times, where = ranks_of(doc["victims"]["ranks"]), doc["times"], doc["where"] or {"sides": []}
     culprits = {culprit["rank"] for culprit in doc["culprits"]}
     is_cycle = doc["class"] == "deadlock"

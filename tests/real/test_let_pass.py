@@ -86,8 +86,8 @@ def start(daemon, scenario, library):
                         program=scenario.program(), variables=variables(library))
 
 
-def documents(daemon, job, name="incident"):
-    return [(d["class"], d["summary"]) for d in daemon.documents(job.name, name)]
+def said_of(documents):
+    return [(d["class"], d["summary"]) for d in documents]
 
 
 def ends_in_silence(daemon, scenario, job):
@@ -95,11 +95,11 @@ def ends_in_silence(daemon, scenario, job):
     expect(all(e[1] == 0 for e in job.ended()), job.ended())
     # When the daemon forgets it, the lines on its end are in the log.
     wait_until(lambda: f"{job.name}: ended after" in daemon.log(), lambda: f"its end: {daemon.log()}")
-    expect(not documents(daemon, job), documents(daemon, job))
+    expect(not daemon.documents(job.name), said_of(daemon.documents(job.name)))
     left = POSTMORTEMS.get(scenario.name)
     if left:
-        wait_until(lambda: documents(daemon, job, "postmortem"), lambda: f"a post-mortem: {daemon.log()}")
-    told = documents(daemon, job, "postmortem")
+        wait_until(lambda: daemon.postmortems(job.name), lambda: f"a post-mortem: {daemon.log()}")
+    told = said_of(daemon.postmortems(job.name))
     expect([c for c, _ in told] == ([left] if left else []), told)
 
 

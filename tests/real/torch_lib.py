@@ -98,8 +98,8 @@ def told(daemon, program):
 
 def told_of_ends(nodes, program):
     """As told(), for the job's post-mortems: of a job that ended before a page was due."""
-    return {(d["class"], tuple(d["culprits"]), said(COLLWATCH, "report", n.bundles()[d["id"]]))
-            for n in nodes for d in n.documents(program, "postmortem")}
+    return {(d["class"], tuple(c["rank"] for c in d["culprits"]), said(COLLWATCH, "report", n.bundles()[d["id"]]))
+            for n in nodes for d in n.postmortems(program) if d["severity"] == "failed"}
 
 
 def ask_for_dumps(at):

@@ -126,8 +126,8 @@ struct cw_leader_effects {
 	void (*notice)(void *user, const struct cw_incident_due *due, const json_t *doc);
 
 	/*
-	 * Stores the post-mortem of a job. doc is a collwatch.postmortem/1. If a bundle has the
-	 * same id, the post-mortem goes into that bundle. may_alert: users who subscribe to
+	 * Stores the post-mortem of a job. doc is a collwatch.incident/1 of severity `failed`. If a
+	 * bundle has the same id, the facts about the end join its incident. may_alert: users who subscribe to
 	 * post-mortems get it; false = it belongs to an alert that was sent. Returns 0, -EEXIST if
 	 * the existing post-mortem stays, or another -errno if it was not stored. NULL = the driver
 	 * stores no post-mortems.

@@ -8,6 +8,7 @@
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "common/text.h"
+#include "model/cause.h"
 #include "model/op.h"
 #include "model/rankset.h"
 #include "model/verdict_types.h"
@@ -31,7 +32,8 @@
  */
 #define FRAMES_MAX 3u
 
-const char *phrase_kind(const char *name)
+/* Returns the text for people, as from cw_op_kind_text(), for the name of a kind; NULL = "?". */
+static const char *phrase_kind(const char *name)
 {
 	if (!name)
 		return "?";
@@ -213,6 +215,8 @@ bool phrase_doc_is_resolved(const struct cw_incident_facts *incident)
 
 const char *phrase_doc_flag(const struct cw_incident_facts *incident)
 {
+	if (incident->severity.number == CW_SEVERITY_FAILED)
+		return "FAILED";
 	if (phrase_doc_is_resolved(incident))
 		return "RESOLVED";
 	if (phrase_doc_is_unseen(incident))
@@ -293,13 +297,41 @@ char *phrase_doc_summary(const struct cw_incident_facts *incident, char *buf, si
 	char span[64];
 
 	buf[0] = '\0';
-	if (incident->closed_as.number == CW_CLOSED_AS_JOB_ENDED)
+	/* The summary of a post-mortem is about the end. */
+	if (incident->closed_as.number == CW_CLOSED_AS_JOB_ENDED &&
+	    incident->severity.number != CW_SEVERITY_FAILED)
 		cw_text_append(buf, len, "as the job ended: ");
 	else if (phrase_doc_is_resolved(incident) && lasted_s > 0 && lasted_s < MAX_LASTED_S)
 		cw_text_append(buf, len, "after %s: ",
 			       cw_format_duration((int64_t)(lasted_s * 1e9), span, sizeof(span)));
 	cw_text_append(buf, len, "%s", cw_fact_text(incident->summary.text));
 	return buf;
+}
+
+char *cw_doc_last_call(const struct cw_incident_last_call *call, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	cw_text_append(buf, len, "%s", phrase_kind(call ? call->kind.text : NULL));
+	if (call && call->coll_seq)
+		cw_text_append(buf, len, " #%" PRIu64, call->coll_seq);
+	if (call && *cw_fact_text(call->comm_name))
+		cw_text_append(buf, len, " on %s", call->comm_name);
+	return buf;
+}
+
+const char *cw_doc_end_verb(const struct cw_incident_end *end)
+{
+	int kind = end->cause_kind.number, by = end->cause_by.number;
+
+	return cw_cause_verb(kind > 0 ? (unsigned)kind : CW_CAUSE_UNKNOWN,
+			     by > 0 ? (unsigned)by : CW_END_BY_UNKNOWN);
+}
+
+const char *cw_doc_end_text(const struct cw_incident_end *end)
+{
+	if (*cw_fact_text(end->cause))
+		return end->cause;
+	return end->how ? end->how : "?";
 }
 
 const char *phrase_doc_absence(const struct cw_incident_facts *incident)

@@ -12,7 +12,10 @@
 
 #include "model/incident_list.h"
 
-/* Returns "HANG", "RESOLVED" or "UNSEEN", or "MISMATCH" for an incident without victims. */
+/*
+ * Returns "HANG", "RESOLVED" or "UNSEEN", "MISMATCH" for an incident without victims, or "FAILED"
+ * for a post-mortem without an alert.
+ */
 const char *phrase_doc_flag(const struct cw_incident_facts *incident);
 /* True if no leader tracks the incident any more and we do not know when it ended. */
 bool phrase_doc_is_unseen(const struct cw_incident_facts *incident);
@@ -48,10 +51,16 @@ char *cw_doc_user(int64_t uid, const char *name, char *buf, size_t len);
  */
 char *phrase_doc_summary(const struct cw_incident_facts *incident, char *buf, size_t len);
 
+#define CW_DOC_LAST_CALL_BYTES 320
+/* Writes one of a rank's last calls: "all_reduce #31 on tp". call: NULL = "?". Returns buf. */
+char *cw_doc_last_call(const struct cw_incident_last_call *call, char *buf, size_t len);
+
 /*
- * Returns the text for people, as from cw_op_kind_text(), for the name of a kind; NULL = "?".
+ * Return the verb between a process and the text of its end, "was " or "", and that text: the
+ * cause, or else how the process ended.
  */
-const char *phrase_kind(const char *name);
+const char *cw_doc_end_verb(const struct cw_incident_end *end);
+const char *cw_doc_end_text(const struct cw_incident_end *end);
 
 /* Writes an op without the number of the call: "all_reduce bf16 x 1048576 sum". Returns buf. */
 char *phrase_doc_op(const struct cw_incident_call *op, char *buf, size_t len);

@@ -91,6 +91,7 @@ static int cause_kind_from_name(const char *name)
 #define FROM_HOST_WAIT host_wait_from_name
 #define FROM_END_BY end_by_from_name
 #define FROM_CAUSE_KIND cause_kind_from_name
+#define FROM_FIRST_REASON cw_first_reason_from_name
 #define FROM_BLIND_SPOT cw_blind_spot_from_name
 #define NAME_OF_BLIND_SPOT cw_blind_spot_name
 
@@ -179,6 +180,27 @@ TABLE(timeout, CW_INCIDENT_TIMEOUT_FACTS)
 #undef STRUCT
 #define STRUCT struct cw_incident_objection
 TABLE(objection, CW_INCIDENT_OBJECTION_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_first
+TABLE(first, CW_INCIDENT_FIRST_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_end
+TABLE(end, CW_INCIDENT_END_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_ended
+TABLE(ended, CW_INCIDENT_ENDED_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_last_wait
+TABLE(last_wait, CW_INCIDENT_LAST_WAIT_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_last_call
+TABLE(last_call, CW_INCIDENT_LAST_CALL_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_open_call
+TABLE(open_call, CW_INCIDENT_OPEN_CALL_FACTS)
+#undef STRUCT
+#define STRUCT struct cw_incident_last_calls
+TABLE(last_calls, CW_INCIDENT_LAST_CALLS_FACTS)
 #undef STRUCT
 #define STRUCT struct cw_incident_facts
 TABLE(facts, CW_INCIDENT_FACTS)
@@ -350,7 +372,7 @@ static bool is_omitted(const struct fact *fact, const void *from)
 {
 	if (fact->presence != OPTIONAL)
 		return false;
-	if (fact->form == FORM_LIST || fact->form == FORM_TEXTS)
+	if (fact->at_n)
 		return *(const uint32_t *)((const char *)from + fact->at_n) == 0;
 	return is_unset(fact, (const char *)from + fact->at);
 }
@@ -384,6 +406,32 @@ static json_t *write_group(const struct group *group, const void *from)
 json_t *cw_incident_facts_write(const struct cw_incident_facts *facts)
 {
 	return write_group(&facts_group, facts);
+}
+
+/* ---- the end of a job ---- */
+
+#define KEY(form, type, name, key, ...) key,
+static const char *const ending_keys[] = { CW_INCIDENT_ENDING_FACTS(KEY) };
+
+bool cw_incident_facts_has_ending(const json_t *doc)
+{
+	return json_object_get(doc, ending_keys[0]);
+}
+
+int cw_incident_facts_copy_ending(const json_t *from, json_t *to)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(ending_keys) / sizeof(*ending_keys); i++) {
+		json_t *value = json_object_get(from, ending_keys[i]), *said;
+		char said_key[64];
+
+		name_said(ending_keys[i], said_key);
+		said = json_object_get(from, said_key);
+		bad |= value ? json_object_set(to, ending_keys[i], value) : 0;
+		bad |= said ? json_object_set(to, said_key, said) : 0;
+	}
+	return bad;
 }
 
 /* ---- reading ---- */

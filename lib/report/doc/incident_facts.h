@@ -14,6 +14,11 @@
 /* Makes the document. New reference; NULL = out of memory. */
 json_t *cw_incident_facts_write(const struct cw_incident_facts *facts);
 
+/* True if the document says how the job ended. */
+bool cw_incident_facts_has_ending(const json_t *doc);
+/* Copies how the job ended from one incident to another. Returns 0, or -1 if out of memory. */
+int cw_incident_facts_copy_ending(const json_t *from, json_t *to);
+
 /* Keys of the document that have no row here, because a newer version wrote them. */
 struct cw_incident_newer {
 	unsigned n;

@@ -6,13 +6,30 @@
 #include "common/text.h"
 #include "model/verdict_types.h"
 #include "report/json_util.h"
-#include "report/process_doc.h"
 
 static const char *host_of(const struct cw_snapshot *snap, uint32_t rank)
 {
 	uint32_t node = snap->ranks[rank].node;
 
 	return node < snap->n_nodes && snap->nodes[node].name ? snap->nodes[node].name : "";
+}
+
+static int add_text(json_t *doc, const char *key, const char *text)
+{
+	return text && *text ? json_object_set_new(doc, key, cw_json_text(text)) : 0;
+}
+
+/* Adds the pod of the process, as far as we know it. Returns 0 or -1. */
+static int add_pod(json_t *doc, const struct cw_snap_rank *rank)
+{
+	int bad = 0;
+
+	bad |= add_text(doc, "pod", rank->pod);
+	bad |= add_text(doc, "pod_namespace", rank->pod_namespace);
+	bad |= add_text(doc, "container", rank->container);
+	if (rank->own_pid > 0)
+		bad |= json_object_set_new(doc, "own_pid", json_integer(rank->own_pid));
+	return bad;
 }
 
 static json_t *entry_doc(const struct cw_snapshot *snap, const struct cw_slow *s)
@@ -27,7 +44,7 @@ static json_t *entry_doc(const struct cw_snapshot *snap, const struct cw_slow *s
 		{ "pid", json_integer(snap->ranks[s->rank].pid) },
 		{ NULL },
 	});
-	bad |= cw_process_doc_add_pod(doc, &snap->ranks[s->rank]);
+	bad |= add_pod(doc, &snap->ranks[s->rank]);
 	bad |= cw_json_add(doc,
 			   (struct cw_json_member[]){
 				   { "comm", cw_json_hex(c->id) },

@@ -40,14 +40,15 @@
 #define MAX_WITNESSES 8u
 
 /* Begins the page with the names of the class and the job. */
-static void put_head(FILE *out, const char *verdict_class, const char *detail, const char *job)
+static void put_head(FILE *out, const struct cw_incident_facts *incident)
 {
 	char class[128];
 
 	html_page_begin(out);
-	html_put(out, cw_doc_class(verdict_class, detail, class, sizeof(class)));
+	html_put(out, cw_doc_class(incident->verdict_class.text, incident->detail.text, class,
+				   sizeof(class)));
 	fputs(", job ", out);
-	html_put(out, cw_phrase_job(job, ""));
+	html_put(out, cw_phrase_job(incident->job, ""));
 	html_page_body(out);
 }
 
@@ -69,9 +70,15 @@ static void put_headline(FILE *out, const struct cw_incident_facts *incident)
 	html_put_fact(out, "class", text);
 	html_put_fact(out, "job", cw_phrase_job(incident->job, ""));
 	html_put_fact(out, "user", cw_doc_user(incident->uid, incident->user, text, sizeof(text)));
-	html_put_fact(out, "incident", cw_fact_text(incident->id));
-	html_put_fact(out, "closed as",
-		      cw_doc_words(cw_fact_text(incident->closed_as.text), class, sizeof(class)));
+	if (incident->severity.number == CW_SEVERITY_FAILED) {
+		html_put_fact(out, "post-mortem", cw_fact_text(incident->id));
+		html_put_fact(out, "alerted", "no alert before the job ended");
+	} else {
+		html_put_fact(out, "incident", cw_fact_text(incident->id));
+		html_put_fact(
+			out, "closed as",
+			cw_doc_words(cw_fact_text(incident->closed_as.text), class, sizeof(class)));
+	}
 	if (*victims) {
 		fprintf(out, "<dt>waiting</dt><dd>rank%s ", phrase_is_many(victims) ? "s" : "");
 		html_put_ranks(out, victims);
@@ -461,8 +468,13 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incide
 {
 	int r = 0, e;
 
-	put_head(out, incident->verdict_class.text, incident->detail.text, incident->job);
+	put_head(out, incident);
 	put_headline(out, incident);
+	if (incident->severity.number == CW_SEVERITY_FAILED) {
+		html_put_postmortem(out, incident);
+		html_put_ops(out, b->ops);
+		return html_page_end(out);
+	}
 	put_culprits(out, incident, b->evidence);
 	put_advice(out, incident);
 	put_where(out, incident);
@@ -478,24 +490,10 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incide
 	put_alternatives(out, incident);
 	put_coverage(out, incident->coverage, no_pictures);
 	put_times(out, incident);
-	if (b->postmortem)
-		html_put_postmortem(out, b->postmortem, false);
+	html_put_postmortem(out, incident);
 	put_bundle(out, incident);
 	e = html_page_end(out);
 	return r < 0 ? r : e;
-}
-
-/* Writes the page of a bundle that has only a post-mortem, because there was no alert. */
-static int render_postmortem(FILE *out, const json_t *postmortem, const json_t *ops)
-{
-	if (!json_is_string(json_object_get(postmortem, "class")) ||
-	    !json_is_string(json_object_get(postmortem, "summary")))
-		return -EBADMSG;
-	put_head(out, cw_json_str(postmortem, "class", ""), cw_json_str(postmortem, "detail", ""),
-		 cw_json_str(postmortem, "job", ""));
-	html_put_postmortem(out, postmortem, true);
-	html_put_ops(out, ops);
-	return html_page_end(out);
 }
 
 static int render_incident(FILE *out, const struct cw_bundle *b,
@@ -527,8 +525,6 @@ int cw_render_html(FILE *out, const struct cw_bundle *b)
 	struct cw_arena arena = { 0 };
 	int r;
 
-	if (!b->incident && b->postmortem)
-		return render_postmortem(out, b->postmortem, b->ops);
 	r = cw_incident_facts_read(b->incident, &arena, &incident, NULL, NULL);
 	if (r == 0 &&
 	    (!incident.verdict_class.text || !incident.summary.text || !incident.culprits))

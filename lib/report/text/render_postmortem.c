@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report begins with the summary. Then come the first failure and its reason, the awaited call,
- * the ends of the other ranks, and the open calls. We omit the line of a field that is missing or
- * has another type.
+ * First come the first failure and its reason, then the awaited call, the ends of the other ranks,
+ * and the open calls. We omit the line of a missing fact.
  */
 #include "report/text/render_postmortem.h"
 
+#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "common/clock.h"
+#include "model/cause.h"
+#include "model/verdict_types.h"
 #include "report/doc/doc_phrase.h"
-#include "report/json_util.h"
-#include "report/process_doc.h"
-#include "report/text.h"
+#include "report/doc/incident_facts.h"
 
 #define MAX_ENDS 16
 #define MAX_LINES 16
@@ -22,211 +22,159 @@ static void put_plain(const struct cw_text *t, const char *text)
 	cw_text_put(t, CW_TEXT_PLAIN, text);
 }
 
-static void put_row(const struct cw_text *t, const char *label, const char *text)
+static const char *or_unknown(const char *text)
 {
-	fprintf(t->out, "  %-16s", label);
-	put_plain(t, text);
-	fputc('\n', t->out);
-}
-
-static void put_headline(const struct cw_text *t, const json_t *e)
-{
-	char class[128], user[CW_DOC_USER_BYTES];
-
-	cw_text_put(t, CW_TEXT_RED, "FAILED");
-	fputs("  ", t->out);
-	cw_text_wrap(t, 8, 8, cw_json_str(e, "summary", ""));
-	fputc('\n', t->out);
-	fputs("  class           ", t->out);
-	put_plain(t, cw_doc_class(cw_json_str(e, "class", "?"), cw_json_str(e, "detail", ""), class,
-				  sizeof(class)));
-	fputs(", ", t->out);
-	put_plain(t, cw_json_str(e, "confidence", "?"));
-	fputc('\n', t->out);
-	put_row(t, "job", cw_doc_job(e, "?"));
-	if (*cw_doc_user(cw_json_int(e, "uid", -1), cw_json_str(e, "user", ""), user, sizeof(user)))
-		put_row(t, "user", user);
-	put_row(t, "post-mortem", cw_json_str(e, "id", "?"));
-	fputs("  No alert was sent before the job ended.\n", t->out);
+	return text ? text : "?";
 }
 
 /* True if collwatch saw all ranks. A rank that it did not see may have failed as well. */
-static bool is_all_seen(const json_t *e)
+static bool is_all_seen(const struct cw_incident_facts *incident)
 {
-	const json_t *coverage = json_object_get(e, "coverage");
-	json_int_t expected = cw_json_int(coverage, "ranks_expected", 0);
+	const struct cw_incident_coverage *coverage = incident->coverage;
 
-	return cw_json_int(coverage, "ranks_seen", expected) >= expected;
+	return !coverage || coverage->ranks_seen >= coverage->ranks_expected;
 }
 
-static void put_first(const struct cw_text *t, const json_t *e)
+static void put_first(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	const char *const reasons[][2] = {
-		{ "only",
-		  is_all_seen(e) ? "no other rank failed" : "no other visible rank failed" },
-		{ "time", "it ended before all others" },
-		{ "cause", "others ended at the same time, from causes that its end can explain" },
-		{ "tie", "too close together to know which end caused the others" },
+	const char *const reasons[] = {
+		[CW_FIRST_ONLY] = is_all_seen(incident) ? "no other rank failed"
+							: "no other visible rank failed",
+		[CW_FIRST_BY_TIME] = "it ended before all others",
+		[CW_FIRST_BY_CAUSE] =
+			"others ended at the same time, from causes that its end can explain",
+		[CW_FIRST_TIE] = "too close together to know which end caused the others",
 	};
-	const json_t *first = json_object_get(e, "first");
-	const char *by = cw_json_str(first, "by", "");
-	double margin = json_number_value(json_object_get(first, "margin_s"));
+	const struct cw_incident_first *first = incident->first;
 
-	if (!json_is_object(first))
+	if (!first)
 		return;
-	cw_text_title(t, strcmp(by, "tie") == 0 ? "First: not known" : "First");
-	fputs(cw_json_int(first, "count", 1) > 1 ? "  ranks " : "  rank ", t->out);
-	cw_text_put(t, CW_TEXT_RED, cw_json_str(first, "ranks", "?"));
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
-		if (strcmp(by, reasons[i][0]) == 0)
-			fprintf(t->out, ": %s", reasons[i][1]);
-	if (margin > 0)
-		fprintf(t->out, "; the next one ended %.1f s later", margin);
+	cw_text_title(t, first->by.number == CW_FIRST_TIE ? "First: not known" : "First");
+	fputs(first->count > 1 ? "  ranks " : "  rank ", t->out);
+	cw_text_put(t, CW_TEXT_RED, or_unknown(first->ranks));
+	if (first->by.number >= 0)
+		fprintf(t->out, ": %s", reasons[first->by.number]);
+	if (first->margin_s > 0)
+		fprintf(t->out, "; the next one ended %.1f s later", first->margin_s);
 	fputc('\n', t->out);
 }
 
-static void put_end(const struct cw_text *t, const json_t *end)
+static void put_wait(const struct cw_text *t, const struct cw_incident_last_wait *wait)
 {
-	const json_t *after = json_object_get(end, "after_s");
-	const char *cause = cw_json_str(end, "cause", "");
-
-	if (json_is_number(after))
-		fprintf(t->out, "  %+8.2f s  ", json_number_value(after));
-	else
-		fputs("             ", t->out);
-	fprintf(t->out, "rank %" JSON_INTEGER_FORMAT " on ", cw_json_int(end, "rank", -1));
-	put_plain(t, cw_json_str(end, "host", "?"));
-	fputs(" ", t->out);
-	fputs(cw_process_doc_verb(end), t->out);
-	cw_text_put(t, json_is_true(json_object_get(end, "first")) ? CW_TEXT_RED : CW_TEXT_PLAIN,
-		    *cause ? cause : cw_json_str(end, "how", "?"));
-	fputc('\n', t->out);
-}
-
-static void put_ends(const struct cw_text *t, const json_t *e)
-{
-	const json_t *list = json_object_get(e, "ends"), *groups = json_object_get(e, "ended"),
-		     *one;
-	size_t i;
-
-	cw_text_title(t, "How they ended");
-	json_array_foreach (list, i, one) {
-		if (i == MAX_ENDS)
-			break;
-		put_end(t, one);
-	}
-	if (json_array_size(list) <= MAX_ENDS)
-		return;
-	fputs("  in all:\n", t->out);
-	json_array_foreach (groups, i, one) {
-		if (i == MAX_LINES)
-			break;
-		fprintf(t->out, "  %" JSON_INTEGER_FORMAT " ", cw_json_int(one, "count", 0));
-		put_plain(t, cw_json_str(one, "how", "?"));
-		fputs(": ", t->out);
-		cw_text_wrap(t, 8, 4, cw_json_str(one, "ranks", ""));
-	}
-}
-
-static void put_wait(const struct cw_text *t, const json_t *e)
-{
-	const json_t *wait = json_object_get(e, "waited_for");
-
-	if (!json_is_object(wait))
+	if (!wait)
 		return;
 	cw_text_title(t, "Waits when the first rank ended");
-	fprintf(t->out, "  for %.1f s: ", json_number_value(json_object_get(wait, "for_s")));
-	cw_text_wrap(t, 14, 4, cw_json_str(wait, "summary", "?"));
+	fprintf(t->out, "  for %.1f s: ", wait->for_s);
+	cw_text_wrap(t, 14, 4, or_unknown(wait->summary));
 }
 
-static void put_call(const struct cw_text *t, const json_t *call)
+static void put_end(const struct cw_text *t, const struct cw_incident_facts *incident,
+		    const struct cw_incident_end *end)
 {
-	put_plain(t, phrase_kind(cw_json_str(call, "kind", "?")));
-	if (cw_json_int(call, "coll_seq", 0))
-		fprintf(t->out, " #%" JSON_INTEGER_FORMAT, cw_json_int(call, "coll_seq", 0));
-	if (*cw_json_str(call, "comm_name", "")) {
-		fputs(" on ", t->out);
-		put_plain(t, cw_json_str(call, "comm_name", ""));
+	if (end->ended_wall_ns && incident->first_end_wall_ns)
+		fprintf(t->out, "  %+8.2f s  ", end->after_s);
+	else
+		fputs("             ", t->out);
+	fprintf(t->out, "rank %" PRId32 " on ", end->rank);
+	put_plain(t, or_unknown(end->host));
+	fprintf(t->out, " %s", cw_doc_end_verb(end));
+	cw_text_put(t, end->is_first ? CW_TEXT_RED : CW_TEXT_PLAIN, cw_doc_end_text(end));
+	fputc('\n', t->out);
+}
+
+static void put_ends(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	cw_text_title(t, "How they ended");
+	for (uint32_t i = 0; i < incident->n_ends && i < MAX_ENDS; i++)
+		put_end(t, incident, &incident->ends[i]);
+	if (incident->n_ends <= MAX_ENDS)
+		return;
+	fputs("  in all:\n", t->out);
+	for (uint32_t i = 0; i < incident->n_ended && i < MAX_LINES; i++) {
+		const struct cw_incident_ended *ended = &incident->ended[i];
+
+		fprintf(t->out, "  %" PRIu32 " ", ended->count);
+		put_plain(t, or_unknown(ended->how));
+		fputs(": ", t->out);
+		cw_text_wrap(t, 8, 4, cw_fact_text(ended->ranks));
 	}
 }
 
-static void put_open(const struct cw_text *t, const json_t *e)
+static void put_call(const struct cw_text *t, const struct cw_incident_last_call *call)
 {
-	const json_t *list = json_object_get(e, "open"), *one;
-	size_t i;
+	char text[CW_DOC_LAST_CALL_BYTES];
 
-	if (!json_array_size(list))
-		return;
-	cw_text_title(t, "Calls that had not completed");
-	json_array_foreach (list, i, one) {
-		if (i == MAX_LINES)
-			break;
+	put_plain(t, cw_doc_last_call(call, text, sizeof(text)));
+}
+
+static void put_open(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	if (incident->n_open)
+		cw_text_title(t, "Calls that had not completed");
+	for (uint32_t i = 0; i < incident->n_open && i < MAX_LINES; i++) {
 		fputs("  ", t->out);
-		put_call(t, one);
+		put_call(t, incident->open[i].op);
 		fputs(": ranks ", t->out);
-		cw_text_wrap(t, 24, 4, cw_json_str(one, "ranks", "?"));
+		cw_text_wrap(t, 24, 4, or_unknown(incident->open[i].ranks));
 	}
 }
 
-static void put_last(const struct cw_text *t, const json_t *e)
+static void put_last(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
-	const json_t *list = json_object_get(e, "last_calls"), *one, *call;
-	size_t i, k;
+	if (incident->n_last_calls)
+		cw_text_title(t, "Last calls of the first failed rank, and of the awaited ranks");
+	for (uint32_t i = 0; i < incident->n_last_calls && i < MAX_LINES; i++) {
+		const struct cw_incident_last_calls *of = &incident->last_calls[i];
 
-	if (!json_array_size(list))
-		return;
-	cw_text_title(t, "Last calls of the first failed rank, and of the awaited ranks");
-	json_array_foreach (list, i, one) {
-		if (i == MAX_LINES)
-			break;
-		fprintf(t->out, "  rank %" JSON_INTEGER_FORMAT ":", cw_json_int(one, "rank", -1));
-		json_array_foreach (json_object_get(one, "calls"), k, call) {
+		fprintf(t->out, "  rank %" PRId32 ":", of->rank);
+		for (uint32_t k = 0; k < of->n_calls; k++) {
 			fputs(k ? ", " : " ", t->out);
-			put_call(t, call);
-			if (!json_is_true(json_object_get(call, "done")))
+			put_call(t, &of->calls[k]);
+			if (!of->calls[k].is_done)
 				fputs(" (open)", t->out);
 		}
 		fputc('\n', t->out);
 	}
 }
 
-static void put_list(const struct cw_text *t, const json_t *list, const char *title)
+static void put_line(const struct cw_text *t, const char *text)
 {
-	const json_t *one;
-	size_t i;
-
-	if (!json_array_size(list))
-		return;
-	cw_text_title(t, title);
-	json_array_foreach (list, i, one) {
-		if (i == MAX_LINES)
-			break;
-		fputs("  - ", t->out);
-		cw_text_wrap(t, 4, 4, json_string_value(one) ? json_string_value(one) : "?");
-	}
+	fputs("  - ", t->out);
+	cw_text_wrap(t, 4, 4, or_unknown(text));
 }
 
-void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, bool is_alone)
+static void put_time(const struct cw_text *t, const char *label, int64_t wall_ns)
 {
-	const json_t *times = json_object_get(postmortem, "times");
+	char text[32];
 
-	if (is_alone) {
-		put_headline(t, postmortem);
-	} else {
+	if (wall_ns)
+		fprintf(t->out, "  %-16s%s\n", label, cw_wall_format(wall_ns, text));
+}
+
+void cw_render_postmortem(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	if (!incident->ending)
+		return;
+	if (incident->severity.number != CW_SEVERITY_FAILED) {
 		cw_text_title(t, "Cause of the job's end");
 		fputs("  ", t->out);
-		cw_text_wrap(t, 2, 2, cw_json_str(postmortem, "summary", ""));
+		cw_text_wrap(t, 2, 2, incident->ending);
 	}
-	put_first(t, postmortem);
-	put_wait(t, postmortem);
-	put_ends(t, postmortem);
-	put_open(t, postmortem);
-	put_last(t, postmortem);
-	put_list(t, json_object_get(postmortem, "wrong_data"), "Wrong data, not told before");
-	put_list(t, json_object_get(postmortem, "notes"), "Not visible");
-	if (*cw_json_str(times, "first", "")) {
+	put_first(t, incident);
+	put_wait(t, incident->waited_for);
+	put_ends(t, incident);
+	put_open(t, incident);
+	put_last(t, incident);
+	if (incident->n_wrong_data)
+		cw_text_title(t, "Wrong data, not told before");
+	for (uint32_t i = 0; i < incident->n_wrong_data && i < MAX_LINES; i++)
+		put_line(t, incident->wrong_data[i].text);
+	if (incident->n_end_notes)
+		cw_text_title(t, "Not visible");
+	for (uint32_t i = 0; i < incident->n_end_notes && i < MAX_LINES; i++)
+		put_line(t, incident->end_notes[i]);
+	if (incident->first_end_wall_ns)
 		cw_text_title(t, "When it ended");
-		put_row(t, "first end", cw_json_str(times, "first", ""));
-		put_row(t, "last end", cw_json_str(times, "last", ""));
-	}
+	put_time(t, "first end", incident->first_end_wall_ns);
+	put_time(t, "last end", incident->last_end_wall_ns);
 }

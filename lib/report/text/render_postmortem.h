@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The post-mortem of a job, for a terminal. Pure; the document is untrusted. */
+/* Prints how a failed job ended, as a part of the report of its incident. */
 #pragma once
 
-#include <jansson.h>
-#include <stdbool.h>
+#include "model/incident_list.h"
+#include "report/text.h"
 
-struct cw_text;
-
-/* Prints postmortem, a collwatch.postmortem/1. is_alone: the report shows no incident before it. */
-void cw_render_postmortem(const struct cw_text *t, const json_t *postmortem, bool is_alone);
+/* Prints the facts about the end. An incident whose job goes on has none, and prints nothing. */
+void cw_render_postmortem(const struct cw_text *t, const struct cw_incident_facts *incident);

@@ -64,7 +64,7 @@ static void put_headline(const struct cw_text *t, const struct cw_incident_facts
 		cw_text_put(t, CW_TEXT_PLAIN, user);
 		fputc('\n', t->out);
 	}
-	put_label(t, "incident");
+	put_label(t, incident->severity.number == CW_SEVERITY_FAILED ? "post-mortem" : "incident");
 	cw_text_put(t, CW_TEXT_PLAIN, cw_fact_text(incident->id));
 	fputc('\n', t->out);
 }
@@ -444,6 +444,11 @@ static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
 			bool all_frames)
 {
 	put_headline(t, incident);
+	if (incident->severity.number == CW_SEVERITY_FAILED) {
+		fputs("  No alert was sent before the job ended.\n", t->out);
+		cw_render_postmortem(t, incident);
+		return finish(t);
+	}
 	put_culprits(t, incident, bundle->evidence, all_frames);
 	put_where(t, incident);
 	put_waits(t, incident, incident->chain, incident->n_chain, "Chain of waits");
@@ -460,8 +465,7 @@ static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
 	put_alternatives(t, incident);
 	put_coverage(t, incident->coverage);
 	put_times(t, incident);
-	if (bundle->postmortem)
-		cw_render_postmortem(t, bundle->postmortem, false);
+	cw_render_postmortem(t, incident);
 	put_advice(t, incident);
 	put_bundle(t, incident);
 	return finish(t);
@@ -480,10 +484,6 @@ int cw_render_text(FILE *out, const struct cw_bundle *bundle, const struct cw_re
 	struct cw_arena arena = { 0 };
 	int r;
 
-	if (!bundle->incident && json_is_string(json_object_get(bundle->postmortem, "summary"))) {
-		cw_render_postmortem(&t, bundle->postmortem, true);
-		return fflush(out) != 0 || ferror(out) ? -EIO : 0;
-	}
 	r = cw_incident_facts_read(bundle->incident, &arena, &incident, NULL, NULL);
 	if (r == 0 &&
 	    (!incident.verdict_class.text || !incident.summary.text || !incident.culprits))

@@ -110,7 +110,6 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
         try:
             wait_until(lambda: posted(receiver, "collwatch.folded/1"), lambda: f"one alert of more: {daemon.log()}")
             incident = daemon.wait_for_incident("one")
-            bundle = daemon.bundles()[incident["id"]]
             the_cpus_of_culprits_are_told(daemon, receiver, incident["id"])
             for words in ("status",), ("status", "--ops"), ("report",), ("report", incident["id"]), ("stacks", "one"):
                 seen.hold(daemon.answer(*words))
@@ -122,7 +121,7 @@ def test_what_daemon_and_command_say_is_as_the_schemas_promise(daemon, receiver)
             # A crash: a job whose ranks are killed from outside was cancelled, and has no post-mortem.
             for rank in jobs[1].ranks:
                 rank.send_signal(signal.SIGSEGV)
-            wait_until(lambda: os.path.exists(bundle + "/postmortem.json"), lambda: f"a post-mortem: {daemon.log()}")
+            wait_until(lambda: daemon.postmortems("one"), lambda: f"a post-mortem: {daemon.log()}")
         finally:
             for job in jobs:
                 job.close()

@@ -41,7 +41,6 @@ share/collwatch/schemas/modules.json
 share/collwatch/schemas/mute.json
 share/collwatch/schemas/numerics.json
 share/collwatch/schemas/ops.json
-share/collwatch/schemas/postmortem.json
 share/collwatch/schemas/record.json
 share/collwatch/schemas/snapshot.json
 share/collwatch/schemas/stacks.json

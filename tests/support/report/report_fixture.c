@@ -219,6 +219,42 @@ static const char victim_evidence[] =
 	"train_loop.py\",\"line\":71,\"function\":\"synchronize\"},"
 	"  {\"file\":\"/job/train_loop.py\",\"line\":90,\"function\":\"forward\"}]}]}}";
 
+static const char postmortem[] =
+	"{\"schema\":\"collwatch.incident/1\",\"id\":\"ab12\",\"job\":\"name:train\","
+	"\"group\":\"\",\"class\":\"process_dead\",\"detail\":\"exited\","
+	"\"confidence\":\"certain\",\"blind_spots\":[],\"hang\":\"none\",\"severity\":\"failed\","
+	"\"culprits\":[{\"rank\":4,\"host\":\"node-b\",\"pid\":812,"
+	"\"reason\":\"killed itself (SIGABRT sent by its own pid)\"}],"
+	"\"victims\":{\"count\":0,\"ranks\":\"\"},\"coverage\":{\"ranks_expected\":8,"
+	"\"ranks_seen\":8},\"times\":{\"confirmed\":\"2026-11-21T07:53:37.500Z\"},"
+	"\"summary\":\"rank 4 on node-b was the first to fail\","
+	"\"closed_as\":\"job_ended\",\"ending\":\"rank 4 on node-b was the first to fail\","
+	"\"first\":{\"ranks\":\"4\",\"count\":1,\"by\":\"time\",\"together\":1,\"margin_s\":1.25},"
+	"\"ends\":[{\"rank\":4,\"host\":\"node-b\",\"how\":\"was killed by SIGABRT\","
+	"\"kind\":\"own\",\"cause\":\"killed itself (SIGABRT sent by its own pid)\","
+	"\"cause_kind\":\"killed\",\"cause_by\":\"itself\",\"first\":true,"
+	"\"ended\":\"2026-11-21T07:53:33.123Z\",\"after_s\":0.0},{\"rank\":5,"
+	"\"host\":\"node-b\",\"how\":\"was killed by SIGTERM\",\"kind\":\"asked\",\"cause\":null,"
+	"\"first\":false,\"ended\":\"2026-11-21T07:53:34.373Z\",\"after_s\":1.25}],"
+	"\"ends_omitted\":2,\"ended\":[{\"ranks\":\"4\",\"count\":1,"
+	"\"how\":\"was killed by SIGABRT\"}],\"ranks_ended\":8,"
+	"\"first_end\":\"2026-11-21T07:53:33.123Z\","
+	"\"last_end\":\"2026-11-21T07:53:34.423Z\",\"waited_for\":{\"for_s\":9.25,"
+	"\"summary\":\"rank 4 never came\"},\"open\":[{\"ranks\":\"0-3\",\"members\":4,"
+	"\"op\":{\"kind\":\"all_reduce\",\"comm_name\":\"dp\",\"coll_seq\":31,\"done\":false}}],"
+	"\"last_calls\":[{\"rank\":4,\"comm_name\":\"dp\",\"calls\":[{\"kind\":\"all_gather\","
+	"\"comm_name\":\"dp\",\"coll_seq\":30,\"done\":false}]}],"
+	"\"wrong_data\":[\"rank 4 called with another operator\"],"
+	"\"end_notes\":[\"ranks 0-3: no kernel evidence\"]}";
+
+json_t *fixture_postmortem(void)
+{
+	json_t *doc = json_loads(postmortem, 0, NULL);
+
+	cr_assert_not_null(doc);
+	return doc;
+}
+
 json_t *fixture_evidence(void)
 {
 	json_t *list = json_array();

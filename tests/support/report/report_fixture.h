@@ -32,5 +32,8 @@ extern const struct cw_incident_info fixture_info;
  */
 json_t *fixture_add_evidence(json_t *incident, const json_t *evidence);
 
+/* Returns the post-mortem of another job, for which no alert was sent. */
+json_t *fixture_postmortem(void);
+
 /* Returns an array with the collwatch.evidence/1 of the culprit and of a waiting rank. */
 json_t *fixture_evidence(void);

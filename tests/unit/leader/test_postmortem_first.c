@@ -34,10 +34,10 @@ struct cascade {
 	struct cw_postmortem_death v[MAX_DEATHS];
 	const char *first; /* one letter for each: F = first */
 	enum cw_postmortem_outcome outcome;
-	enum cw_postmortem_reason reason;
+	enum cw_first_reason reason;
 };
 
-#define FAIL(by) CW_POSTMORTEM_FAILED, CW_POSTMORTEM_##by
+#define FAIL(by) CW_POSTMORTEM_FAILED, CW_FIRST_##by
 
 static const struct cascade cascades[] = {
 	/* ---- read ---- */
@@ -244,7 +244,7 @@ static void check(const struct cascade *c)
 	cr_expect_eq(f.n_first, n, "%s", c->name);
 	if (c->outcome == CW_POSTMORTEM_FAILED)
 		cr_expect_eq(f.reason, c->reason, "%s: by %s", c->name,
-			     cw_postmortem_reason_name(f.reason));
+			     cw_first_reason_name(f.reason));
 }
 
 Test(postmortem_first, cascades_are_told_apart)

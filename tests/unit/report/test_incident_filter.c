@@ -96,14 +96,6 @@ Test(incident_filter, knows_the_hosts_of_culprits)
 	expect_hosts("{\"culprits\": [{\"rank\": 1, \"host\": \"a\"}, {\"host\": \"b\"}, "
 		     "{\"host\": \"a\"}, {\"host\": \"\"}, {\"host\": 3}, 7]}",
 		     "[\"a\",\"b\"]");
-	expect_hosts(
-		"{\"culprits\": [2], \"ends\": [{\"rank\": 1, \"host\": \"a\", \"first\": true}, "
-		"{\"rank\": 2, \"host\": \"b\", \"first\": false}]}",
-		"[\"b\"]");
-	expect_hosts(
-		"{\"culprits\": [], \"ends\": [{\"rank\": 1, \"host\": \"a\", \"first\": true}, "
-		"{\"rank\": 2, \"host\": \"b\", \"first\": false}]}",
-		"[\"a\"]");
 	expect_hosts("{\"culprits\": {}}", "[]");
 }
 

@@ -83,11 +83,12 @@ Test(alert_words, of_incidents_of_every_class_are_for_people)
 Test(alert_words, of_what_ended_a_job_are_for_people)
 {
 	for (size_t i = 0; i < N_JOBS; i++) {
-		json_t *doc = json_pack("{s:s, s:s, s:s, s:s}", "job", jobs[i], "summary",
-					"rank 4 on node-b was the first to fail.", "leader",
-					"node-b", "command", "collwatch report ab12");
+		json_t *doc =
+			json_pack("{s:s, s:s, s:s, s:s, s:s}", "job", jobs[i], "summary",
+				  "rank 4 on node-b was the first to fail.", "leader", "node-b",
+				  "command", "collwatch report ab12", "severity", "failed");
 
-		is_for_people(cw_alert_slack_postmortem(doc));
+		is_for_people(cw_alert_slack(doc));
 		json_decref(doc);
 	}
 }

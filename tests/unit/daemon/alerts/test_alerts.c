@@ -669,8 +669,9 @@ Test(alerts, new_bundles_are_completed_once)
 	const struct cw_incident_due due = { .uid = 7, .id = "fedcba9876543210", .job = "b" };
 	json_t *first = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.incident/1", "id",
 				  "0123456789abcdef", "uid", 7, "job", "b");
-	json_t *postmortem = json_pack("{s:s, s:s, s:i, s:s}", "schema", "collwatch.postmortem/1",
-				       "id", due.id, "uid", 7, "job", "b");
+	json_t *postmortem = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "schema",
+				       "collwatch.incident/1", "id", due.id, "uid", 7, "job", "b",
+				       "severity", "failed", "ending", "rank 4 failed");
 	struct cw_bundle b = { .incident = first };
 
 	open_all("alert", "generic");

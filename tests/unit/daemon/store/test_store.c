@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "report/json_util.h"
 #include "tests/support/node/store_fixture.h"
 
 TestSuite(store, .init = store_setup, .fini = store_teardown);
@@ -676,8 +677,10 @@ Test(store, reads_no_more_lines_of_sent_alerts_than_are_ever_written)
 
 static json_t *postmortem_of(const char *id, int uid, const char *job)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s}", "schema", "collwatch.postmortem/1", "id",
-			 id, "job", job, "uid", uid, "class", "process_dead", "summary", "rank 4");
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:[]}", "schema",
+			 "collwatch.incident/1", "id", id, "job", job, "uid", uid, "class",
+			 "process_dead", "summary", "rank 4", "severity", "failed", "closed_as",
+			 "job_ended", "ending", "rank 4", "ends");
 }
 
 static int put_postmortem(struct cw_store *store, const char *id, int uid, const char *job)
@@ -689,25 +692,23 @@ static int put_postmortem(struct cw_store *store, const char *id, int uid, const
 	return r;
 }
 
-static const char *postmortem_summary(struct cw_store *store, const char *id,
-				      bool *ret_has_incident)
+static const char *ending(struct cw_store *store, const char *id, bool *ret_is_alone)
 {
 	static char text[64];
 	struct cw_bundle bundle = { 0 };
-	const char *summary;
 
 	cr_assert_eq(cw_store_get(store, id, &bundle), 0);
-	summary = json_string_value(json_object_get(bundle.postmortem, "summary"));
-	(void)snprintf(text, sizeof(text), "%s", summary ? summary : "");
-	*ret_has_incident = bundle.incident != NULL;
+	(void)snprintf(text, sizeof(text), "%s", cw_json_str(bundle.incident, "ending", ""));
+	cr_expect_not_null(json_object_get(bundle.incident, "ends"));
+	*ret_is_alone = !strcmp(cw_json_str(bundle.incident, "severity", ""), "failed");
 	cw_bundle_fini(&bundle);
 	return text;
 }
 
-Test(store, postmortem_stands_alone_or_beside_its_incident)
+Test(store, postmortem_stands_alone_or_joins_its_incident)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
-	bool has_incident;
+	bool is_alone;
 
 	cr_assert_eq(put_postmortem(store, "e1", 1000, "4711"), 0);
 	cr_assert_eq(put(store, "a1", 10, NULL), 0);
@@ -726,10 +727,10 @@ Test(store, postmortem_stands_alone_or_beside_its_incident)
 		json_decref(unsent);
 		cr_expect_null(cw_store_next_unsent(store));
 		cr_expect_eq(list_len(store), 2);
-		cr_expect_str_eq(postmortem_summary(store, "e1", &has_incident), "rank 4");
-		cr_expect_not(has_incident);
-		cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
-		cr_expect(has_incident);
+		cr_expect_str_eq(ending(store, "e1", &is_alone), "rank 4");
+		cr_expect(is_alone);
+		cr_expect_str_eq(ending(store, "a1", &is_alone), "rank 4");
+		cr_expect_not(is_alone);
 		cr_expect_eq(put_postmortem(store, "e1", 1000, "4711"), -EEXIST);
 		cw_store_close(store);
 		store = open_store(1 << 30, 30 * DAY_NS);
@@ -737,11 +738,34 @@ Test(store, postmortem_stands_alone_or_beside_its_incident)
 	cw_store_close(store);
 }
 
+/* The leader's copy of the incident does not say how the job ended. */
+Test(store, ending_stays_when_the_incident_is_updated)
+{
+	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
+	bool is_whole, is_alone;
+	json_t *incident;
+
+	cr_assert_eq(put(store, "a1", 10, NULL), 0);
+	incident = cw_store_incident(store, 1000, "4711", "a1", &is_whole);
+	cr_assert_eq(put_postmortem(store, "a1", 1000, "4711"), 0);
+	cr_assert_eq(json_object_set_new(incident, "closed_as", json_string("slow")), 0);
+	cr_assert_eq(cw_store_update_incident(store, incident), 0);
+	cr_expect_str_eq(ending(store, "a1", &is_alone), "rank 4");
+	cr_expect_not(is_alone);
+	json_decref(incident);
+	incident = cw_store_incident(store, 1000, "4711", "a1", &is_whole);
+	cr_expect_str_eq(cw_json_str(incident, "closed_as", ""), "slow");
+	json_decref(incident);
+	cr_assert_eq(put_postmortem(store, "e1", 1000, "4711"), 0);
+	cr_expect_null(cw_store_incident(store, 1000, "4711", "e1", &is_whole), "it is no alert");
+	cw_store_close(store);
+}
+
 Test(store, postmortem_that_the_disk_refuses_is_kept_in_memory)
 {
 	struct cw_store *store = open_store(1 << 30, 30 * DAY_NS);
 	char dir[256], away[256];
-	bool has_incident;
+	bool is_alone;
 
 	(void)snprintf(dir, sizeof(dir), "%s/lib/state", root);
 	(void)snprintf(away, sizeof(away), "%s/away", root);
@@ -752,13 +776,13 @@ Test(store, postmortem_that_the_disk_refuses_is_kept_in_memory)
 	cr_assert_lt(put_postmortem(store, "e1", 1000, "4711"), 0);
 	cr_assert_lt(put(store, "a1", 10, NULL), 0);
 	cr_assert_eq(put_postmortem(store, "a1", 1000, "4711"), 0);
-	cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
+	cr_expect_str_eq(ending(store, "a1", &is_alone), "rank 4");
 	cr_assert(unlink(dir) == 0 && rename(away, dir) == 0);
 	cr_assert_eq(cw_store_retry(store), 0);
-	cr_expect_str_eq(postmortem_summary(store, "a1", &has_incident), "rank 4");
-	cr_expect(has_incident);
-	cr_expect_str_eq(postmortem_summary(store, "e1", &has_incident), "rank 4");
-	cr_expect_not(has_incident);
+	cr_expect_str_eq(ending(store, "a1", &is_alone), "rank 4");
+	cr_expect_not(is_alone);
+	cr_expect_str_eq(ending(store, "e1", &is_alone), "rank 4");
+	cr_expect(is_alone);
 	cw_store_close(store);
 }
 

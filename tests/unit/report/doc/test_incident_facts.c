@@ -50,7 +50,26 @@ static const char whole[] =
 	"'summary_said':[{'saying':'text','args':[{'text':'it waits'}]}],'summary':'it waits',"
 	"'proposed_policy':'serving','leader':'node-a','bundle':'/b','command':'collwatch report 0',"
 	"'uid':0,'user':'root','objections':[{'node':'node-b','reason':'r'}],'suppressed':'muted',"
-	"'closed_as':'job_ended','lasted_s':3.5}";
+	"'closed_as':'job_ended','lasted_s':3.5,"
+	"'ending':'rank 3 failed',"
+	"'first':{'ranks':'3','count':1,'by':'cause','together':2,'margin_s':1.5},"
+	"'ends':[{'rank':3,'host':'node-a','pid':812,'how':'exited with status 1','kind':'own',"
+	"'cause':null,'cause_kind':'exited','cause_by':'nobody','first':true,"
+	"'ended':'2026-11-21T07:53:36.000Z','ended_ns':1795247616000000000,'after_s':0.0,"
+	"'unsure_s':0.25}],'ends_omitted':1,"
+	"'ended':[{'ranks':'3','count':1,'how':'exited with status 1'}],'ended_otherwise':1,"
+	"'ranks_ended':2,'first_end':'2026-11-21T07:53:36.000Z',"
+	"'last_end':'2026-11-21T07:53:37.000Z',"
+	"'waited_for':{'class':'never_entered','detail':'','confidence':'likely','ranks':'3',"
+	"'count':1,'for_s':8.5,'summary':'s'},"
+	"'open':[{'ranks':'0-2','members':3,'op':{"
+	"'comm':'0x00000000000000ff','comm_name':'tp','kind':'all_reduce','coll_seq':42,"
+	"'dtype':'fp32','count':8,'done':false,'entered':null}}],"
+	"'last_calls':[{'rank':3,'comm_name':'tp','entered':41,'calls':[{"
+	"'comm':'0x00000000000000ff','comm_name':'tp','kind':'all_reduce','coll_seq':41,"
+	"'dtype':'fp32','count':8,'done':true,'entered':'2026-11-21T07:53:33.123Z'}]}],"
+	"'wrong_data':['it waits'],"
+	"'wrong_data_said':[[{'saying':'text','args':[{'text':'it waits'}]}]],'end_notes':['n']}";
 
 static json_t *parse(const char *with_single_quotes)
 {

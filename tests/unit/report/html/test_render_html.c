@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/snapshot_doc.h"
 #include "report/html/html.h"
 #include "report/html/html_baseline.h"
@@ -52,27 +53,13 @@ static json_t *sample_ops(void)
 		"device_us");
 }
 
-static json_t *sample_postmortem(void)
+/* Adds how a job ended, as the store does. */
+static void add_ending(struct cw_bundle *bundle)
 {
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:[i],"
-		" s:[{s:i, s:s, s:s, s:s, s:s, s:s, s:b, s:f}, {s:i, s:s, s:s, s:n, s:b, s:f}], s:i,"
-		" s:[{s:s, s:i, s:s}], s:{s:f, s:s}, s:[{s:s, s:s, s:i, s:b, s:s}],"
-		" s:[{s:i, s:[{s:s, s:s, s:i, s:b}]}], s:[s], s:[s], s:{s:s, s:s}}",
-		"schema", "collwatch.postmortem/1", "id", "ab12", "job", "name:train", "class",
-		"process_dead", "detail", "exited", "confidence", "certain", "summary",
-		"rank 4 on node-b was the first to fail", "culprits", 4, "ends", "rank", 4, "host",
-		"node-b", "how", "was killed by SIGABRT", "cause",
-		"killed itself (SIGABRT sent by its own pid)", "cause_kind", "killed", "cause_by",
-		"itself", "first", 1, "after_s", 0.0, "rank", 5, "host", "node-b", "how",
-		"was killed by SIGTERM", "cause", "first", 0, "after_s", 1.25, "ends_omitted", 2,
-		"ended", "ranks", "4", "count", 1, "how", "was killed by SIGABRT", "waited_for",
-		"for_s", 9.25, "summary", "rank 4 never came", "open", "kind", "all_reduce",
-		"comm_name", "dp", "coll_seq", 31, "done", 0, "ranks", "0-3", "last_calls", "rank",
-		4, "calls", "kind", "all_gather", "comm_name", "dp", "coll_seq", 30, "done", 0,
-		"wrong_data", "rank 4 called with another operator", "notes",
-		"ranks 0-3: no kernel evidence", "times", "first", "2026-11-21T07:53:33.123Z",
-		"last", "2026-11-21T07:53:34.423Z");
+	json_t *postmortem = fixture_postmortem();
+
+	cr_assert_eq(cw_incident_facts_copy_ending(postmortem, bundle->incident), 0);
+	json_decref(postmortem);
 }
 
 static char *render(const struct cw_bundle *bundle)
@@ -307,12 +294,10 @@ Test(render_html, an_incident_without_its_main_fields_is_refused)
 
 Test(render_html, a_postmortem_alone_has_a_page)
 {
-	struct cw_bundle bundle = { .postmortem = sample_postmortem() };
-	char *text;
+	struct cw_bundle bundle = { .incident = fixture_postmortem() };
+	char *text = render(&bundle);
 	const char *at;
 
-	cr_assert_not_null(bundle.postmortem);
-	text = render(&bundle);
 	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 	expect_in_order(text,
 			(const char *[]){
@@ -333,23 +318,13 @@ Test(render_html, a_postmortem_stands_below_its_incident)
 	const char *at;
 	char *text;
 
-	bundle.postmortem = sample_postmortem();
+	add_ending(&bundle);
 	text = render(&bundle);
 	cr_assert(markup_is_harmless(text, &at), "%.200s", at);
 	expect_in_order(text, (const char *[]){ "Ruled out", "Cause of the job's end",
 						"rank 4 on node-b", "How they ended", NULL });
 	cr_assert_eq(count(text, "<h1>"), 1);
 	free(text);
-	cw_bundle_fini(&bundle);
-}
-
-Test(render_html, a_postmortem_without_its_main_fields_is_refused)
-{
-	struct cw_bundle bundle = { .postmortem = json_object() };
-	FILE *out = fopen("/dev/null", "w");
-
-	cr_assert_eq(cw_render_html(out, &bundle), -EBADMSG);
-	fclose(out);
 	cw_bundle_fini(&bundle);
 }
 
@@ -548,9 +523,8 @@ Test(render_html, nothing_in_a_bundle_becomes_markup)
 
 		poison_snapshot(bundle.snapshot, evils[i]);
 		poison(bundle.evidence, evils[i]);
+		add_ending(&bundle);
 		poison_but(bundle.incident, evils[i], is_id_or_time);
-		bundle.postmortem = sample_postmortem();
-		poison(bundle.postmortem, evils[i]);
 		bundle.ops = sample_ops();
 		poison(bundle.ops, evils[i]);
 		text = render(&bundle);
@@ -598,11 +572,10 @@ Test(render_html, survives_any_value_of_a_wrong_type)
 		json_real(1e300), json_pack("[[],i]", 1),
 	};
 
+	add_ending(&bundle);
 	mangle(bundle.incident, substitutes, 6, &bundle);
 	mangle(bundle.evidence, substitutes, 6, &bundle);
 	mangle(bundle.snapshot, substitutes, 6, &bundle);
-	bundle.postmortem = sample_postmortem();
-	mangle(bundle.postmortem, substitutes, 6, &bundle);
 	bundle.ops = sample_ops();
 	mangle(bundle.ops, substitutes, 6, &bundle);
 	for (size_t i = 0; i < 6; i++)
