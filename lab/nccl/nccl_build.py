@@ -130,7 +130,7 @@ def make_ninja(tree, out, gen, includes, cuda, device):
              '  depfile = $out.d', '  deps = gcc', '  description = ours: $name',
              'rule link',
              '  command = $cxx -shared -Wl,-soname,libnccl.so.2 -Wl,--no-undefined '
-             '-Wl,--wrap=accept,--wrap=recv -Wl,--version-script=%s -o $out @$out.rsp -L%s '
+             '-Wl,--wrap=accept,--wrap=connect,--wrap=recv,--wrap=send -Wl,--version-script=%s -o $out @$out.rsp -L%s '
              '-l:libcudart.so.13 -lpthread -lrt -ldl'
              % (os.path.join(gen, 'exports.map'), device[0]),
              '  rspfile = $out.rsp', '  rspfile_content = $in_newline',

@@ -4,6 +4,7 @@
  * the channel's batches of work and executes them. All kernels are this one: a batch selects its
  * work by function number, not by the kernel's name.
  */
+#include "lab/nccl/device/fault.h"
 #include "lab/nccl/device/kernels.h"
 #include "lab/nccl/device/work.h"
 #include "lab/sim/cuda/host_image.h"
@@ -150,6 +151,7 @@ void run_kernel(const void *param, unsigned int block, unsigned int blocks)
 		    false };
 
 	b.channel = &whole->channels[b.channel_id];
+	fault_before_kernel(b);
 	for (int index = (int)block; index >= 0 && !b.is_aborted;) {
 		Batch batch = load_batch(args, index);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/nccl/device/primitives.h"
+#include "lab/nccl/device/fault.h"
 
 #include <algorithm>
 #include <cstring>
@@ -122,6 +123,7 @@ void Simple::slice(const Step &s, size_t at, size_t count)
 	std::vector<const void *> srcs;
 	std::vector<void *> dsts;
 
+	fault_before_slice(block);
 	if (s.does_recv) {
 		for (Peer &p : recvs) {
 			wait_recv(p);
@@ -252,6 +254,7 @@ void LL::run(const Step &s)
 	uint64_t from_peer[PEERS_MAX];
 	uint64_t to_peers;
 
+	fault_before_slice(block);
 	if (s.does_send) {
 		for (Peer &p : sends)
 			wait_send(p, lines);
