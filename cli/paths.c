@@ -25,6 +25,7 @@ static const struct part parts[CW_PART__MAX] = {
 			       CW_DEMO_DIR "/train_loop.py" },
 	[CW_PART_LAB] = { "the laboratory", { "../lab/collwatch-lab" }, CW_LAB_PATH },
 	[CW_PART_TORCH] = { "real PyTorch", { "../../lab/real-torch" }, NULL },
+	[CW_PART_REAL_NCCL] = { "NVIDIA's NCCL", { "../../lab/real-nccl" }, NULL },
 };
 
 /* Returns the directory of this executable, without a final slash. */

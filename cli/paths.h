@@ -11,13 +11,14 @@
 #include "common/err.h"
 
 enum cw_part {
-	CW_PART_AGENT,    /* libcollwatch.so */
-	CW_PART_DAEMON,   /* collwatchd */
-	CW_PART_SIM,      /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
-	CW_PART_TRAIN_C,  /* the demo's training loop */
-	CW_PART_TRAIN_PY, /* the demo's training loop in Python */
-	CW_PART_LAB,      /* collwatch-lab */
-	CW_PART_TORCH,    /* lab/real-torch of the source tree; never installed */
+	CW_PART_AGENT,     /* libcollwatch.so */
+	CW_PART_DAEMON,    /* collwatchd */
+	CW_PART_SIM,       /* directory of the simulated libcuda.so.1 and libnccl.so.2 */
+	CW_PART_TRAIN_C,   /* the demo's training loop */
+	CW_PART_TRAIN_PY,  /* the demo's training loop in Python */
+	CW_PART_LAB,       /* collwatch-lab */
+	CW_PART_TORCH,     /* lab/real-torch of the source tree; never installed */
+	CW_PART_REAL_NCCL, /* lab/real-nccl of the source tree; never installed */
 	CW_PART__MAX,
 };
 

@@ -44,6 +44,7 @@ enum {
 	OPT_NO_NAMESPACES,
 	OPT_CALL_STACKS,
 	OPT_TORCH,
+	OPT_REAL_NCCL,
 };
 
 static const struct argp_option options[] = {
@@ -68,6 +69,10 @@ static const struct argp_option options[] = {
 	{ "torch", OPT_TORCH, NULL, 0,
 	  "A job of real PyTorch under torchrun instead; from the source tree only, and after "
 	  "asking for what it downloads",
+	  0 },
+	{ "real-nccl", OPT_REAL_NCCL, NULL, 0,
+	  "NVIDIA's NCCL on the simulated device (default: 4 ranks on 4 nodes); from the source "
+	  "tree only, after \"lab/real-nccl build\"",
 	  0 },
 	{ "list", OPT_LIST, NULL, 0, "List the scenarios", 0 },
 	{ "check", OPT_CHECK, NULL, 0,
@@ -148,6 +153,9 @@ static error_t parse_opt(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TORCH:
 		opts->is_torch = true;
+		return 0;
+	case OPT_REAL_NCCL:
+		opts->is_real_nccl = true;
 		return 0;
 	case OPT_CHECK:
 		opts->check = true;
@@ -429,22 +437,60 @@ static int conclude(struct demo *demo)
 	}
 }
 
+/*
+ * Finds a program of the source tree, and the build directory, which is two levels above our own
+ * program (lab/collwatch-lab). Prints an error and returns false if one of them does not exist.
+ */
+static bool find_source(enum cw_part part, char program[PATH_MAX], char build[PATH_MAX])
+{
+	struct cw_err err;
+
+	if (cw_paths_find(part, program, &err) < 0 || cw_paths_find(CW_PART_LAB, build, &err) < 0) {
+		fprintf(stderr, "collwatch: %s\n", err.text);
+		return false;
+	}
+	for (int i = 0; i < 2; i++)
+		*strrchr(build, '/') = '\0';
+	return true;
+}
+
 /* Executes the laboratory's program for real PyTorch; returns if that fails. */
 static int become_torch(bool check)
 {
-	char program[PATH_MAX], self[PATH_MAX];
-	struct cw_err err;
+	char program[PATH_MAX], build[PATH_MAX];
 
-	if (cw_paths_find(CW_PART_TORCH, program, &err) < 0 ||
-	    cw_paths_find(CW_PART_LAB, self, &err) < 0) {
-		fprintf(stderr, "collwatch: %s\n", err.text);
+	if (!find_source(CW_PART_TORCH, program, build))
+		return CW_EXIT_ERROR;
+	(void)execl(program, program, "demo", "--build", build, check ? "--check" : NULL, NULL);
+	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
+	return CW_EXIT_ERROR;
+}
+
+/*
+ * Executes the laboratory's program for NVIDIA's NCCL with all other options; returns if that
+ * fails. argp accepts an option by its first letters, too.
+ */
+static int become_real_nccl(int argc, char **argv)
+{
+	char program[PATH_MAX], build[PATH_MAX];
+	const char **words = cw_or_exit(calloc((size_t)argc + 5, sizeof(*words)));
+	int n = 0;
+
+	if (!find_source(CW_PART_REAL_NCCL, program, build)) {
+		free(words);
 		return CW_EXIT_ERROR;
 	}
-	/* The build directory is two levels up: lab/collwatch-lab. */
-	for (int i = 0; i < 2; i++)
-		*strrchr(self, '/') = '\0';
-	(void)execl(program, program, "demo", "--build", self, check ? "--check" : NULL, NULL);
+	words[n++] = program;
+	words[n++] = "demo";
+	words[n++] = "--build";
+	words[n++] = build;
+	words[n++] = "--";
+	for (int i = 1; i < argc; i++)
+		if (strncmp(argv[i], "--re", 4) != 0)
+			words[n++] = argv[i];
+	(void)execv(program, (char **)words);
 	fprintf(stderr, "collwatch: cannot run %s: %s\n", program, strerror(errno));
+	free(words);
 	return CW_EXIT_ERROR;
 }
 
@@ -459,8 +505,9 @@ int cw_verb_demo(int argc, char **argv)
 		.timeout_s = 90,
 	};
 	(void)cw_options_parse(&cw_argp_demo, argc, argv, 0, &demo->opts);
-	if (demo->opts.is_torch) {
-		status = become_torch(demo->opts.check);
+	if (demo->opts.is_torch || demo->opts.is_real_nccl) {
+		status = demo->opts.is_torch ? become_torch(demo->opts.check)
+					     : become_real_nccl(argc, argv);
 		free(demo);
 		return status;
 	}

@@ -43,7 +43,8 @@ struct demo_options {
 	int timeout_s;    /* longest time from the fault to the alert */
 	const char *keep; /* directory for a copy of the bundle; NULL = no copy */
 	bool json, check, all_frames, no_namespaces, has_call_stacks;
-	bool is_torch; /* run real PyTorch, in another program */
+	/* run real PyTorch, or NVIDIA's NCCL, by another program */
+	bool is_torch, is_real_nccl;
 };
 
 struct demo_node {

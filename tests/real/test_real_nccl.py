@@ -7,8 +7,10 @@ hangs. Fails where the source of NCCL is missing, unless the caller says that th
 Prints TAP.
 
 Arguments: the build directory, the sweep program; tests, if not all."""
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -16,7 +18,7 @@ sys.dont_write_bytecode = True
 
 from lab_lib import PATIENCE, Tool, must_be_equal  # noqa: E402 pylint: disable=wrong-import-position
 import tap  # noqa: E402 pylint: disable=wrong-import-position
-from built import TRAIN_LOOP_PY  # noqa: E402 pylint: disable=wrong-import-position
+from built import COLLWATCH, TRAIN_LOOP_PY  # noqa: E402 pylint: disable=wrong-import-position
 from agent_lib import check, wait_until  # noqa: E402 pylint: disable=wrong-import-position
 from daemon import Daemon  # noqa: E402 pylint: disable=wrong-import-position
 from job import labels  # noqa: E402 pylint: disable=wrong-import-position
@@ -28,6 +30,7 @@ from two_ways import (must_tell_of_replays,  # noqa: E402 pylint: disable=wrong-
 BUILD, SWEEP, *CHOSEN = sys.argv[1:]
 AGENT = os.environ["CW_AGENT"]
 RUN_TIMEOUT_S = 600
+DEMO_CULPRIT = 3
 BUILD_TIMEOUT_S = 3000
 # A part of a slice, and more than a chunk of the small buffer below.
 SIZES = ["7", "20000"]
@@ -197,6 +200,22 @@ def refused_ranks_are_named():
             print(f"# {cause} {way}: {summary}")
 
 
+def a_stalled_connection_is_named_by_the_demo():
+    """NVIDIA's proxies, through the agent as their plugin: the first sentence names the connection."""
+    nccl.needed()
+    done = subprocess.run([COLLWATCH, "demo", "--real-nccl", "network-stall", "--json", "--check"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                          timeout=RUN_TIMEOUT_S)
+    check(done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
+    document = json.loads(done.stdout)
+    link = document["where"]["link"]
+    check(link["sender"] == DEMO_CULPRIT, str(link))
+    name = (f"rank {link['sender']} on {link['sender_host']} → rank {link['receiver']} on "
+            f"{link['receiver_host']}, channel {link['channel']}")
+    check(name in document["summary"].split(". ")[0], document["summary"])
+    print(f"# {document['summary']}")
+
+
 def say_how_many_ran():
     """For the summary of a run, and for CI, which asks for it."""
     nccl.needed()
@@ -213,6 +232,7 @@ TESTS = [build_real_nccl, two_ranks_compute_right_over_shared_memory,
          the_plugin_tells_of_collectives_what_the_wrappers_tell,
          the_plugin_tells_of_sends_what_the_wrappers_tell,
          the_plugin_tells_of_replays_what_it_is_told,
+         a_stalled_connection_is_named_by_the_demo,
          hangs_over_shared_memory_are_told, hangs_over_sockets_are_told, refused_ranks_are_named,
          say_how_many_ran]
 tap.run([t for t in TESTS if not CHOSEN or t is build_real_nccl or t.__name__ in CHOSEN])
