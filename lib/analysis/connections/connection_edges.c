@@ -110,17 +110,6 @@ static bool has_finished(const struct cw_snap_member *m, uint64_t seq, bool is_p
 }
 
 /*
- * Compares the ops of two rows. Returns a negative number if the op of `a` is earlier, and a
- * positive number if it is later.
- */
-static int compare_ops(const struct cw_snap_connection *a, const struct cw_snap_connection *b)
-{
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	return a->replay < b->replay ? -1 : a->replay > b->replay;
-}
-
-/*
  * Fills the edge from the rows of its two ends. NULL = this end has no row. If the rows have
  * different ops, we fill the edge for the earlier op. The end with the later op has finished the
  * earlier one.
@@ -129,8 +118,12 @@ static void join(const struct cw_snap_comm *c, const struct cw_snap_connection *
 		 const struct cw_snap_connection *in, struct connection_edge *e)
 {
 	const struct cw_snap_connection *of = out ? out : in;
-	int order = out && in ? compare_ops(out, in) : 0;
+	int order = 0; /* < 0: the op of `out` is earlier; > 0: the op of `in` is */
 
+	if (out && in && out->seq != in->seq)
+		order = out->seq < in->seq ? -1 : 1;
+	else if (out && in)
+		order = out->replay < in->replay ? -1 : out->replay > in->replay;
 	if (order > 0)
 		of = in;
 	e->seq = of->seq;

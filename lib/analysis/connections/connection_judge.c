@@ -131,19 +131,6 @@ static struct cw_link link_of(const struct judge *j, const struct connection_edg
 				 .received = e->in.ready };
 }
 
-static enum cw_link_side side_of(const struct connection_edge *e, enum connection_state state)
-{
-	if (state == CONNECTION_AT_RECEIVER)
-		return CW_LINK_SIDE_RECEIVER;
-	/*
-	 * The network has confirmed more steps than the receiver has got. Sockets confirm a step
-	 * once the sender's kernel has it. So the data have left the sender's proxy.
-	 */
-	if (state == CONNECTION_AT_NETWORK && e->out.done > e->in.ready)
-		return CW_LINK_SIDE_RECEIVER;
-	return CW_LINK_SIDE_SENDER;
-}
-
 /* Returns the time of the last step at either end; 0 = unknown. */
 static int64_t moved_ns(const struct connection_edge *e)
 {
@@ -161,12 +148,6 @@ static bool is_of_op(const struct judge *j, const struct connection_edge *e)
 	return e->is_p2p == !j->seq;
 }
 
-static bool is_at_fault(enum connection_state state)
-{
-	return state == CONNECTION_AT_NETWORK || state == CONNECTION_AT_SENDER ||
-	       state == CONNECTION_AT_RECEIVER;
-}
-
 /*
  * Finds the edge at fault. An edge that waits in the network comes before an edge that waits for a
  * proxy. Among equal edges we choose the one that stopped first, because the others may have
@@ -180,8 +161,10 @@ static bool find_edge(struct judge *j)
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
 		enum connection_state state = connection_edge_state(e);
+		bool is_at_fault = state == CONNECTION_AT_NETWORK ||
+				   state == CONNECTION_AT_SENDER || state == CONNECTION_AT_RECEIVER;
 
-		if (!is_of_op(j, e) || !is_at_fault(state) || !edge_stands(j, e))
+		if (!is_of_op(j, e) || !is_at_fault || !edge_stands(j, e))
 			continue;
 		if (best &&
 		    (best_state == CONNECTION_AT_NETWORK) != (state == CONNECTION_AT_NETWORK)) {
@@ -197,18 +180,18 @@ static bool find_edge(struct judge *j)
 		return false;
 	j->found.detail = CW_DETAIL_CONNECTION;
 	j->found.link = link_of(j, best);
-	j->found.link.side = side_of(best, best_state);
+	/*
+	 * If the network has confirmed more steps than the receiver has got, the data have left the
+	 * sender's proxy: sockets confirm a step once the sender's kernel has it.
+	 */
+	j->found.link.side =
+		best_state == CONNECTION_AT_RECEIVER || (best_state == CONNECTION_AT_NETWORK &&
+							 best->out.done > best->in.ready)
+			? CW_LINK_SIDE_RECEIVER
+			: CW_LINK_SIDE_SENDER;
 	j->found.allows =
 		best_state == CONNECTION_AT_NETWORK && best->seq ? proven(j) : CW_CONFIDENCE_LIKELY;
 	return true;
-}
-
-/* True if both edges join the same two nodes in the same direction. */
-static bool is_parallel(const struct judge *j, const struct connection_edge *a,
-			const struct connection_edge *b)
-{
-	return rank_of(j, a->sender)->node == rank_of(j, b->sender)->node &&
-	       rank_of(j, a->receiver)->node == rank_of(j, b->receiver)->node;
 }
 
 /*
@@ -273,10 +256,12 @@ static void find_slow(struct judge *j)
 	confirms_arrival = best->out.done <= best->in.ready;
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
-		int64_t ns = !is_of_op(j, e) || is_parallel(j, best, e)
-				     ? -1
-				     : step_ns(e, confirms_arrival);
+		int64_t ns = is_of_op(j, e) ? step_ns(e, confirms_arrival) : -1;
 
+		/* Edges between the same two nodes, in the same direction, are slow alike. */
+		if (ns >= 0 && rank_of(j, best->sender)->node == rank_of(j, e->sender)->node &&
+		    rank_of(j, best->receiver)->node == rank_of(j, e->receiver)->node)
+			continue;
 		n_others += ns >= 0;
 		if (ns > slowest_ns)
 			slowest_ns = ns;
@@ -362,13 +347,6 @@ static bool could_go_on(const struct gpu *g)
 	       g->n_room + g->n_finished == g->n_out && (g->n_data || g->n_room);
 }
 
-/* True if each GPU begins the op with data of its own. Each GPU then sends before it receives. */
-static bool begins_everywhere(uint32_t op_kind)
-{
-	return op_kind == CW_OP_ALL_REDUCE || op_kind == CW_OP_ALL_GATHER ||
-	       op_kind == CW_OP_REDUCE_SCATTER;
-}
-
 /*
  * Returns the fault of the GPU, from its connections in one channel. CW_DETAIL_NONE = the GPU waits
  * for another rank, or we cannot tell.
@@ -376,6 +354,9 @@ static bool begins_everywhere(uint32_t op_kind)
 static enum cw_detail fault_of(const struct judge *j, const struct connection_channel *ch,
 			       uint32_t node, bool *ret_is_coarse)
 {
+	/* True if each GPU begins the op with data of its own, and so sends before it receives. */
+	bool begins_everywhere = j->op_kind == CW_OP_ALL_REDUCE || j->op_kind == CW_OP_ALL_GATHER ||
+				 j->op_kind == CW_OP_REDUCE_SCATTER;
 	struct gpu g = gpu_of(ch, node, true);
 
 	if (ch->way == CONNECTION_WAY_UNKNOWN)
@@ -398,7 +379,7 @@ static enum cw_detail fault_of(const struct judge *j, const struct connection_ch
 	 * In a ring each GPU sends one step without input in each round. Until then, it has sent at
 	 * most as many steps as it has received. The first rank of a chain receives nothing.
 	 */
-	if (g.n_ended == g.n_in || (begins_everywhere(j->op_kind) && g.produced <= g.consumed))
+	if (g.n_ended == g.n_in || (begins_everywhere && g.produced <= g.consumed))
 		return CW_DETAIL_GPU_NOT_PRODUCING;
 	return CW_DETAIL_NONE;
 }
@@ -456,20 +437,10 @@ struct accused {
 };
 
 /*
- * Compares two accusations; positive if `a` is better. With a known root an accusation is better
- * than with a guessed root. Data that a GPU does not take are better evidence than data that it
- * does not send.
+ * Keeps the better accusation. With a known root an accusation is better than with a guessed root.
+ * Data that a GPU does not take are better evidence than data that it does not send. Of equal
+ * accusations we keep the GPU that stopped first.
  */
-static int compare_reasons(const struct accused *a, const struct accused *b)
-{
-	if (a->is_guess != b->is_guess)
-		return a->is_guess ? -1 : 1;
-	if (a->detail != b->detail)
-		return a->detail == CW_DETAIL_GPU_NOT_CONSUMING ? 1 : -1;
-	return 0;
-}
-
-/* Keeps the better accusation. Of equal ones we keep the GPU that stopped first. */
 static void accuse(const struct judge *j, const struct connection_channel *ch, uint32_t node,
 		   enum cw_detail detail, bool is_coarse, struct accused *best)
 {
@@ -487,8 +458,13 @@ static void accuse(const struct judge *j, const struct connection_channel *ch, u
 	for (uint32_t i = 0; i < n->n_edges; i++)
 		if (moved_ns(n->edges[i]) > a.moved_ns)
 			a.moved_ns = moved_ns(n->edges[i]);
-	order = best->group == CW_SNAP_NONE ? 1 : compare_reasons(&a, best);
-	if (order == 0) {
+	if (best->group == CW_SNAP_NONE) {
+		order = 1;
+	} else if (a.is_guess != best->is_guess) {
+		order = a.is_guess ? -1 : 1;
+	} else if (a.detail != best->detail) {
+		order = a.detail == CW_DETAIL_GPU_NOT_CONSUMING ? 1 : -1;
+	} else {
 		a.has_others = best->has_others || a.group != best->group;
 		best->has_others = a.has_others;
 		order = a.moved_ns <= best->moved_ns - SAME_TIME_NS ? 1 : -1;

@@ -172,26 +172,20 @@ static bool hang_from(struct connection_channel *ch, uint32_t root, uint32_t *or
 	return n == ch->n_nodes;
 }
 
-static uint32_t n_peers(const struct connection_channel *ch, uint32_t node)
+/* Returns how well the node fits NCCL's root. We use it if the counts fit several roots. */
+static int fits_root(const struct connection_channel *ch, uint32_t node)
 {
-	uint32_t n = 0;
+	int by_place = node == 0 ? 3 : node == ch->n_nodes - 1 ? 2 : node == 1 ? 1 : 0;
+	uint32_t n_peers = 0;
 
 	for (uint32_t k = 0; k < ch->nodes[node].n_edges; k++) {
 		uint32_t peer = connection_channel_peer(ch, node, ch->nodes[node].edges[k]), j = 0;
 
 		while (j < k && connection_channel_peer(ch, node, ch->nodes[node].edges[j]) != peer)
 			j++;
-		n += j == k;
+		n_peers += j == k;
 	}
-	return n;
-}
-
-/* Returns how well the node fits NCCL's root. We use it if the counts fit several roots. */
-static int fits_root(const struct connection_channel *ch, uint32_t node)
-{
-	int by_place = node == 0 ? 3 : node == ch->n_nodes - 1 ? 2 : node == 1 ? 1 : 0;
-
-	return by_place + (n_peers(ch, node) == 1 ? 4 : 0);
+	return by_place + (n_peers == 1 ? 4 : 0);
 }
 
 /*

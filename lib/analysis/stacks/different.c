@@ -88,38 +88,28 @@ static bool is_nearly_all(size_t usual, size_t n)
 	return usual >= USUAL_MIN && usual < n && n - usual <= few;
 }
 
-/*
- * True if this stack is more than a moment of a running program. peers_wait: the peers' hosts are
- * idle, so the peers wait for this rank.
- */
-static bool is_lasting(const struct search *s, const struct cw_stack_sample *sample,
-		       bool peers_wait)
-{
-	if (sample->host == CW_STACK_HOST_IDLE)
-		return true;
-	return sample->is_main && (!s->moves || peers_wait);
-}
-
-static bool is_named(const struct search *s, uint32_t rank)
-{
-	for (size_t i = 0; i < s->n_found; i++)
-		if (s->samples[s->found[i].sample].rank == rank)
-			return true;
-	return false;
-}
-
 /* The usual stack of some peers. */
 struct usual {
 	const struct entry *entry; /* the first of these peers */
 	size_t n, n_peers;
-	bool peers_wait;
+	bool peers_wait;     /* their hosts are idle, so they wait for the other rank */
 	uint32_t confidence; /* confidence of each difference from this stack */
 };
 
+/*
+ * Adds the difference if the stack is more than a moment of a running program. A rank is named only
+ * once.
+ */
 static void add(struct search *s, const struct entry *e, const struct usual *usual)
 {
-	if (!is_lasting(s, e->sample, usual->peers_wait) || is_named(s, e->sample->rank))
+	bool is_lasting = e->sample->host == CW_STACK_HOST_IDLE ||
+			  (e->sample->is_main && (!s->moves || usual->peers_wait));
+
+	if (!is_lasting)
 		return;
+	for (size_t i = 0; i < s->n_found; i++)
+		if (s->samples[s->found[i].sample].rank == e->sample->rank)
+			return;
 	s->found[s->n_found++] = (struct cw_stack_difference){
 		.sample = (uint32_t)(e->sample - s->samples),
 		.usual = (uint32_t)(usual->entry->sample - s->samples),
@@ -182,34 +172,20 @@ static void compare_lines(struct search *s, struct entry *entries, size_t n)
 			add(s, &entries[i], &usual);
 }
 
-/*
- * True if each rank has one thread of this role. Threads of a pool are in different places by
- * chance.
- */
-static bool is_single(const struct entry *entries, size_t n)
-{
-	for (size_t i = 1; i < n; i++)
-		if (entries[i].sample->rank == entries[i - 1].sample->rank)
-			return false;
-	return true;
-}
-
 /* Compares the threads of one role in one group of peers. */
 static void compare(struct search *s, struct entry *entries, size_t n)
 {
 	size_t before = s->n_found;
 
-	if (entries[0].sample->peers == CW_SNAP_NONE || n <= USUAL_MIN || !is_single(entries, n))
+	if (entries[0].sample->peers == CW_SNAP_NONE || n <= USUAL_MIN)
 		return;
+	/* Threads of a pool, several of one rank, are in different places by chance. */
+	for (size_t i = 1; i < n; i++)
+		if (entries[i].sample->rank == entries[i - 1].sample->rank)
+			return;
 	compare_functions(s, entries, n);
 	if (s->n_found == before && entries[0].sample->is_main)
 		compare_lines(s, entries, n);
-}
-
-static bool is_same_role(const struct entry *a, const struct entry *b)
-{
-	return a->sample->is_main == b->sample->is_main && a->sample->peers == b->sample->peers &&
-	       a->sample->role == b->sample->role;
 }
 
 int cw_stack_differences_find(const struct cw_stack_sample *samples, size_t n, bool moves,
@@ -229,7 +205,10 @@ int cw_stack_differences_find(const struct cw_stack_sample *samples, size_t n, b
 		entries[i].sample = &samples[i];
 	qsort(entries, n, sizeof(*entries), by_role);
 	for (size_t i = 1; i <= n; i++) {
-		if (i < n && is_same_role(&entries[i], &entries[first]))
+		const struct cw_stack_sample *a = entries[first].sample;
+		const struct cw_stack_sample *b = i < n ? entries[i].sample : NULL;
+
+		if (b && a->is_main == b->is_main && a->peers == b->peers && a->role == b->role)
 			continue;
 		compare(&s, entries + first, i - first);
 		first = i;

@@ -132,28 +132,6 @@ static bool join_messages(struct search *s, const struct cw_snap_comm *comm)
 	return has_any;
 }
 
-static uint32_t visible_members(const struct cw_snap_comm *comm)
-{
-	uint32_t n = 0;
-
-	for (uint32_t m = 0; m < comm->nranks; m++)
-		n += comm->members[m].rank != CW_SNAP_NONE;
-	return n;
-}
-
-static bool has_collective(const struct cw_snap_comm *comm)
-{
-	for (uint32_t m = 0; m < comm->nranks; m++) {
-		const struct cw_snap_member *member = &comm->members[m];
-
-		if (member->rank != CW_SNAP_NONE &&
-		    (member->coll_entered || (member->pending && member->pending->coll_seq &&
-					      !is_message(member->pending))))
-			return true;
-	}
-	return false;
-}
-
 static void join_all(uint32_t *parent, const struct cw_snap_comm *comm)
 {
 	uint32_t first = CW_SNAP_NONE;
@@ -173,44 +151,49 @@ static void find_pipelines(struct search *s)
 {
 	for (uint32_t c = 0; c < s->snap->n_comms; c++) {
 		const struct cw_snap_comm *comm = &s->snap->comms[c];
+		bool has_collective = false;
+		uint32_t n_visible = 0;
 
 		if (is_all_to_all(comm))
 			continue;
-		if (join_messages(s, comm) || has_collective(comm)) {
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			const struct cw_snap_member *member = &comm->members[m];
+			const struct cw_op *pending = member->pending;
+
+			if (member->rank == CW_SNAP_NONE)
+				continue;
+			n_visible++;
+			has_collective |= member->coll_entered ||
+					  (pending && pending->coll_seq && !is_message(pending));
+		}
+		if (join_messages(s, comm) || has_collective) {
 			if (names_a_pipeline(comm->name))
 				join_all(s->pipelines, comm);
-		} else if (visible_members(comm) < s->snap->n_ranks) {
+		} else if (n_visible < s->snap->n_ranks) {
 			join_all(s->pipelines, comm);
 		}
 	}
 }
 
-/* True if no two members are in one pipeline. mark: number of the communicator, plus 1. */
-static bool has_equal_roles(struct search *s, const struct cw_snap_comm *comm, uint32_t mark)
-{
-	for (uint32_t m = 0; m < comm->nranks; m++) {
-		uint32_t rank = comm->members[m].rank, *touched;
-
-		if (rank == CW_SNAP_NONE)
-			continue;
-		touched = &s->marks[find_root(s->pipelines, rank)];
-		if (*touched == mark)
-			return false;
-		*touched = mark;
-	}
-	return true;
-}
-
+/* Joins the members of each communicator in which no two members are in one pipeline. */
 static void find_groups(struct search *s)
 {
 	for (uint32_t c = 0; c < s->snap->n_comms; c++) {
 		const struct cw_snap_comm *comm = &s->snap->comms[c];
+		bool has_equal_roles = true;
 
-		for (uint32_t m = 0; m < comm->nranks; m++)
-			if (comm->members[m].rank != CW_SNAP_NONE)
-				/* A sum does not depend on the order of the communicators. */
-				s->shapes[comm->members[m].rank] += cw_hash_mix64(comm->nranks);
-		if (has_equal_roles(s, comm, c + 1))
+		for (uint32_t m = 0; m < comm->nranks; m++) {
+			uint32_t rank = comm->members[m].rank, *touched;
+
+			if (rank == CW_SNAP_NONE)
+				continue;
+			/* A sum does not depend on the order of the communicators. */
+			s->shapes[rank] += cw_hash_mix64(comm->nranks);
+			touched = &s->marks[find_root(s->pipelines, rank)];
+			has_equal_roles = has_equal_roles && *touched != c + 1;
+			*touched = c + 1;
+		}
+		if (has_equal_roles)
 			join_all(s->groups, comm);
 	}
 }
