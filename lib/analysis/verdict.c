@@ -55,6 +55,10 @@ static bool outranks(const struct engine_context *s, const struct finding *a,
 	    a->detail != b->detail &&
 	    (a->detail == CW_DETAIL_PROGRESS_UNKNOWN || b->detail == CW_DETAIL_PROGRESS_UNKNOWN))
 		return b->detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	/* One of two named ranks says more than a call of which no progress is known. */
+	if ((a->detail == CW_DETAIL_PAIR && b->verdict_class == CW_CLASS_UNKNOWN) ||
+	    (b->detail == CW_DETAIL_PAIR && a->verdict_class == CW_CLASS_UNKNOWN))
+		return a->detail == CW_DETAIL_PAIR;
 	if (is_end(a) && is_end(b)) {
 		if (a->is_late != b->is_late)
 			return b->is_late;
@@ -142,7 +146,9 @@ static const struct finding *next_worst(const struct selection *t)
 static int describe(struct selection *t, const struct finding *f, struct cw_arena *a,
 		    struct cw_verdict *v)
 {
-	struct diagnosis diag = { .s = &t->s, .arena = a, .v = v, .main = f };
+	struct diagnosis diag = {
+		.s = &t->s, .groups = &t->independent_groups, .arena = a, .v = v, .main = f
+	};
 	int r;
 
 	if (f) {

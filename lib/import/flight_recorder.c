@@ -300,29 +300,30 @@ static int add_directory(struct cw_fr_set *set, const char *path,
 	return errno ? cw_err_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
-/* Returns the class of the verdict on a snapshot. */
-static enum cw_class class_of(const struct cw_snapshot *snap, bool *ret_all_in)
+/*
+ * Examines the verdict on a snapshot. *ret_all_in: no rank is missing anywhere. *ret_has_cycle: it
+ * shows a cycle, or a message that alone closes one.
+ */
+static void judge(const struct cw_snapshot *snap, bool *ret_all_in, bool *ret_has_cycle)
 {
-	enum cw_class verdict_class;
 	struct cw_verdict v;
 
 	(void)cw_or_exit_result(cw_verdict_compute(snap, &v));
-	verdict_class = v.verdict_class;
-	*ret_all_in = verdict_class == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	*ret_all_in = v.verdict_class == CW_CLASS_UNKNOWN && v.detail == CW_DETAIL_PROGRESS_UNKNOWN;
+	*ret_has_cycle = v.verdict_class == CW_CLASS_DEADLOCK || v.detail == CW_DETAIL_PAIR;
 	cw_verdict_fini(&v);
-	return verdict_class;
 }
 
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 {
 	struct cw_snapshot *plain, *ordered;
-	bool all_in;
+	bool all_in, has_cycle;
 	int r = cw_fr_snapshot(set, false, &plain);
 
 	if (r < 0)
 		return r;
 	*ret = plain;
-	(void)class_of(plain, &all_in);
+	judge(plain, &all_in, &has_cycle);
 	if (!all_in)
 		return 0;
 	r = cw_fr_snapshot(set, true, &ordered);
@@ -330,7 +331,8 @@ int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret)
 		*ret = cw_snapshot_free(plain);
 		return r;
 	}
-	if (class_of(ordered, &all_in) == CW_CLASS_DEADLOCK) {
+	judge(ordered, &all_in, &has_cycle);
+	if (has_cycle) {
 		*ret = ordered;
 		ordered = plain;
 	}

@@ -75,8 +75,8 @@ int cw_fr_snapshot(struct cw_fr_set *set, bool by_order, struct cw_snapshot **re
 
 /*
  * Merges the set with and without an assumed order of calls (cw_fr_snapshot()), and returns the
- * more informative snapshot. We use the order if it shows a cycle and the other snapshot shows no
- * missing rank.
+ * more informative snapshot. We use the order if it shows a cycle, or a message that alone closes
+ * one, and the other snapshot shows no missing rank.
  */
 int cw_fr_snapshot_best(struct cw_fr_set *set, struct cw_snapshot **ret);
 

@@ -130,6 +130,8 @@ struct cw_fr_dump {
 	char unknown_op[48], unknown_backend[24]; /* the first unknown name of each */
 	int64_t newest_ns; /* the latest of all times in the dump; 0 = none */
 	/* Only cw_fr_snapshot() uses the fields from here to is_undated. */
+	/* The rank's oldest open call, in the order of its own calls; NULL = none. */
+	const struct cw_fr_op *oldest_open;
 	int64_t taken_ns; /* when the dump was taken, on its own clock; 0 = unknown */
 	int64_t shift_ns; /* the snapshot's clock minus the dump's */
 	bool is_early;    /* another dump with open calls was taken much later */

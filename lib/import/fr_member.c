@@ -70,24 +70,159 @@ static void note_first(int64_t *first_ns, int64_t time_ns)
 		*first_ns = time_ns;
 }
 
-static void look_at_call(struct fr_comm *comm, const struct cw_fr_op *op)
+/*
+ * True if the collective has ended on the member's device. A watchdog that is held up with its rank
+ * notes no ends. But another member may have completed a later call that needs all members, and the
+ * calls of a communicator run one after the other. We allow a margin of one call: if calls differ,
+ * NCCL may let some ranks leave a call that needs all members.
+ */
+static bool has_ended(const struct fr_comm *comm, const struct cw_fr_op *op)
 {
-	comm->calls[comm->n_calls++] = op;
-	if (op->state == CW_FR_COMPLETED || !op->coll_seq)
-		return;
-	if (!comm->lowest_pending || op->coll_seq < comm->lowest_pending) {
-		comm->lowest_pending = op->coll_seq;
-		comm->pending_kind = op->kind;
-		comm->pending_ns = 0;
-	}
-	if (op->coll_seq == comm->lowest_pending)
+	return op->state == CW_FR_COMPLETED ||
+	       (is_collective(op) && op->coll_seq && op->coll_seq + 1 < comm->had_all);
+}
+
+/* Finds the oldest open collective. fr_comm.had_all must be known. */
+static void find_pending(struct fr_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->n_calls; i++) {
+		const struct cw_fr_op *op = comm->calls[i];
+
+		if (has_ended(comm, op) || !op->coll_seq)
+			continue;
+		if (!comm->lowest_pending) {
+			comm->lowest_pending = op->coll_seq;
+			comm->pending_kind = op->kind;
+		}
+		if (op->coll_seq != comm->lowest_pending)
+			return;
 		note_first(&comm->pending_ns, op->created_ns);
+	}
 }
 
 static void look_at_p2p(struct fr_comm *comm, const struct cw_fr_op *op)
 {
 	if (op->state != CW_FR_COMPLETED && op->peer >= 0 && (uint32_t)op->peer < comm->n_ranks)
 		note_first(&comm->asked_ns[op->peer], op->created_ns);
+}
+
+/* ---- pairs of which both halves are open ---- */
+
+/* An open send or receive. */
+struct half {
+	uint32_t sender, receiver; /* ranks in the group */
+	uint64_t number;           /* number among the messages from sender to receiver */
+	const struct cw_fr_op *op;
+	const struct cw_fr_dump *dump;
+};
+
+static int compare_halves(const void *a, const void *b)
+{
+	const struct half *x = a, *y = b;
+
+	if (x->sender != y->sender)
+		return x->sender < y->sender ? -1 : 1;
+	if (x->receiver != y->receiver)
+		return x->receiver < y->receiver ? -1 : 1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return (x->op->kind > y->op->kind) - (x->op->kind < y->op->kind);
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+	const struct cw_fr_op *const *x = a, *const *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static bool is_one_launch(const struct cw_fr_op *a, const struct cw_fr_op *b)
+{
+	return a == b || (a->group == b->group && a->p2p_seq == b->p2p_seq &&
+			  a->flags & b->flags & CW_FR_P2P && a->flags & b->flags & CW_FR_COALESCED);
+}
+
+/* True if the rank has an older open call, in the order in which the rank itself made its calls. */
+static bool has_older_open(const struct half *h)
+{
+	const struct cw_fr_op *oldest = h->dump->oldest_open;
+
+	return oldest && oldest->order < h->op->order && !is_one_launch(oldest, h->op);
+}
+
+/* Lists the open halves of the member at `place`. `counts` has two zeros per member. */
+static void list_halves(const struct fr_comm *comm, uint32_t place, uint64_t *counts,
+			struct half *halves, uint32_t *n)
+{
+	const struct fr_place *p = &comm->places[place];
+	const struct cw_fr_op *ops = p->group ? &p->dump->ops[p->group->first_op] : NULL;
+
+	for (uint32_t i = 0; ops && i < p->group->n_ops; i++) {
+		const struct cw_fr_op *op = &ops[i];
+		bool is_send = op->kind == CW_OP_SEND;
+		uint64_t number;
+
+		if (!is_numbered_p2p(comm, op))
+			continue;
+		number = ++counts[2 * (size_t)op->peer + is_send];
+		if (op->state == CW_FR_COMPLETED)
+			continue;
+		halves[(*n)++] = (struct half){
+			.sender = is_send ? place : (uint32_t)op->peer,
+			.receiver = is_send ? (uint32_t)op->peer : place,
+			.number = number,
+			.op = op,
+			.dump = p->dump,
+		};
+	}
+	for (uint32_t i = 0; ops && i < p->group->n_ops; i++)
+		if (is_numbered_p2p(comm, &ops[i]))
+			counts[2 * (size_t)ops[i].peer] = counts[2 * (size_t)ops[i].peer + 1] = 0;
+}
+
+/*
+ * Finds the halves that are behind an older call of their rank, and whose counterpart is open too.
+ * Both halves are posted, so the message stands because of one of the two ranks: the rank that has
+ * an older open call. If neither rank has one, the engine cannot tell them apart. The order is that
+ * of each rank's own calls. Times of different ranks show nothing.
+ */
+static void find_behind(struct fr_comm *comm, struct cw_arena *arena)
+{
+	uint64_t *counts;
+	struct half *halves;
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; comm->has_p2p && p < comm->n_ranks; p++)
+		n += comm->places[p].group ? comm->places[p].group->n_ops : 0;
+	if (!n)
+		return;
+	halves = cw_or_exit(cw_arena_new_array(arena, struct half, n));
+	counts = cw_or_exit(cw_arena_new_array(arena, uint64_t, 2 * (size_t)comm->n_ranks));
+	n = 0;
+	for (uint32_t p = 0; p < comm->n_ranks; p++)
+		list_halves(comm, p, counts, halves, &n);
+	if (n > 1)
+		qsort(halves, n, sizeof(*halves), compare_halves);
+	comm->behind = cw_or_exit(cw_arena_new_array(arena, const struct cw_fr_op *, n));
+	for (uint32_t i = 1; i < n; i++) {
+		const struct half *a = &halves[i - 1], *b = &halves[i];
+
+		if (a->sender != b->sender || a->receiver != b->receiver ||
+		    a->number != b->number || a->op->kind == b->op->kind)
+			continue;
+		if (has_older_open(a))
+			comm->behind[comm->n_behind++] = a->op;
+		if (has_older_open(b))
+			comm->behind[comm->n_behind++] = b->op;
+	}
+	if (comm->n_behind > 1)
+		qsort(comm->behind, comm->n_behind, sizeof(*comm->behind), compare_ops);
+}
+
+static bool is_behind(const struct fr_comm *comm, const struct cw_fr_op *op)
+{
+	return comm->n_behind && bsearch(&op, comm->behind, comm->n_behind, sizeof(*comm->behind),
+					 compare_ops) != NULL;
 }
 
 /* True if the dump contains all of the member's calls on the group, from the first one on. */
@@ -244,7 +379,7 @@ void fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 			const struct cw_fr_op *op = &place->dump->ops[place->group->first_op + i];
 
 			if (is_collective(op))
-				look_at_call(comm, op);
+				comm->calls[comm->n_calls++] = op;
 			else
 				look_at_p2p(comm, op);
 			/*
@@ -264,6 +399,8 @@ void fr_comm_prepare(struct fr_comm *comm, struct cw_arena *arena)
 	if (comm->n_calls > 1)
 		qsort(comm->calls, comm->n_calls, sizeof(*comm->calls), compare_calls);
 	find_what_all_came_to(comm);
+	find_pending(comm);
+	find_behind(comm, arena);
 	fr_exchange_compare(comm, arena);
 }
 
@@ -398,6 +535,8 @@ static struct cw_op make_p2p(const struct fr_comm *comm, struct cw_snap_member *
 		    out.progress == CW_PROGRESS_REACHED)
 			out.progress = CW_PROGRESS_UNKNOWN;
 	}
+	if (is_behind(comm, op))
+		out.progress = CW_PROGRESS_ENQUEUED;
 	return out;
 }
 
@@ -427,7 +566,8 @@ static void note_progress(struct cw_snap_member *m, const struct cw_fr_dump *dum
 static void forget_progress(struct cw_snap_member *m)
 {
 	for (uint32_t i = 0; i < m->n_window; i++)
-		if (m->window[i].progress == CW_PROGRESS_ENQUEUED)
+		if (m->window[i].progress == CW_PROGRESS_ENQUEUED &&
+		    !cw_op_is_p2p(m->window[i].kind))
 			m->window[i].progress = CW_PROGRESS_UNKNOWN;
 }
 
@@ -454,8 +594,9 @@ static void read_calls(struct fr_comm *comm, const struct fr_place *place, struc
 			out = make_collective(comm, place->dump, op);
 			if (op->state != CW_FR_SCHEDULED && op->coll_seq > m->coll_reached)
 				m->coll_reached = op->coll_seq;
-			if (op->state != CW_FR_COMPLETED &&
-			    (!lowest_pending || op->coll_seq < lowest_pending))
+			if (has_ended(comm, op))
+				out.progress = CW_PROGRESS_COMPLETED;
+			else if (!lowest_pending || op->coll_seq < lowest_pending)
 				lowest_pending = op->coll_seq;
 		} else if (is_numbered_p2p(comm, op)) {
 			out = make_p2p(comm, m, place->dump, op);
@@ -564,12 +705,11 @@ static void choose_ops(struct cw_snap_member *m)
 /*
  * True if other members completed calls that this member must have entered after its dump. We allow
  * a margin of one call. If calls differ, NCCL may let some ranks leave a call before all members
- * have come.
+ * have come. A member that entered these calls, and lists their ends late, is slow.
  */
 static bool was_dumped_earlier(const struct fr_comm *comm, const struct cw_snap_member *m)
 {
-	return (m->known & CW_KNOWN_ENTERED && m->coll_entered + 1 < comm->had_all) ||
-	       (m->known & CW_KNOWN_COMPLETED && m->coll_completed + 2 < comm->had_all);
+	return m->known & CW_KNOWN_ENTERED && m->coll_entered + 1 < comm->had_all;
 }
 
 /*

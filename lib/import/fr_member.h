@@ -54,6 +54,9 @@ struct fr_comm {
 	 * = none.
 	 */
 	uint32_t *peers;
+	/* Sends and receives that an older call of their rank holds up; sorted by address. */
+	const struct cw_fr_op **behind;
+	uint32_t n_behind;
 	/* The coll_seq of an open exchange whose sizes do not match; 0 = none. */
 	uint64_t uneven_seq;
 	int32_t uneven_member; /* the member that most likely has the wrong size; -1 = unknown */

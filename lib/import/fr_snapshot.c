@@ -8,7 +8,9 @@
  * Point-to-point calls have no such number. If the dumps contain all of these calls, we number them
  * by counting. Otherwise we use a property of each pair of ranks: its sends and receives complete
  * in order and in pairs. So the calls of a pair that have *not* completed correspond one to one. We
- * number these calls and omit the completed ones.
+ * number these calls and omit the completed ones. If both halves are open, an older open call of
+ * either rank, in the order of its own calls, explains why. In dumps of open calls only, a missing
+ * half may have completed (cw_snap_comm.lists_open_only).
  *
  * If a rank lists no call on a group while others wait there, the rank is not in that call: its
  * dump would contain the call. pg_status has the number of the rank's last call, but may count
@@ -397,6 +399,17 @@ static const struct cw_fr_group *group_in_front(const struct cw_fr_dump *dump)
 	return front ? &dump->groups[front->group] : NULL;
 }
 
+static const struct cw_fr_op *find_oldest_open(const struct cw_fr_dump *dump)
+{
+	const struct cw_fr_op *oldest = NULL;
+
+	for (uint32_t i = 0; i < dump->n_ops; i++)
+		if (dump->ops[i].state != CW_FR_COMPLETED &&
+		    (!oldest || dump->ops[i].order < oldest->order))
+			oldest = &dump->ops[i];
+	return oldest;
+}
+
 static void place_group(struct merger *m, const struct cw_fr_source *src, struct cw_fr_group *g)
 {
 	uint32_t place = place_of(g->ranks, g->n_ranks, src->rank);
@@ -474,8 +487,12 @@ static void leave_out_old(struct merger *m, struct comm_entry *e)
 static void collect_comms(struct merger *m)
 {
 	m->places_max = PLACES_FREE;
-	for (uint32_t s = 0; s < m->set->n_sources; s++)
-		m->set->sources[s].front = group_in_front(&m->set->sources[s].dump);
+	for (uint32_t s = 0; s < m->set->n_sources; s++) {
+		struct cw_fr_source *src = &m->set->sources[s];
+
+		src->front = group_in_front(&src->dump);
+		src->dump.oldest_open = find_oldest_open(&src->dump);
+	}
 	for (uint32_t s = 0; s < m->set->n_sources; s++)
 		m->places_max += PLACES_PER_GROUP * (uint64_t)m->set->sources[s].dump.n_groups;
 	if (m->places_max > PLACES_MAX)
@@ -514,6 +531,7 @@ static int add_comm(struct merger *m, struct comm_entry *e)
 
 	fr_comm_prepare(&e->comm, &m->arena);
 	(void)cw_group_name(e->comm.desc, e->comm.name, label, sizeof(label));
+	comm.lists_open_only = !e->comm.has_completed && !e->comm.is_p2p_whole;
 	comm.uneven_seq = e->comm.uneven_seq;
 	comm.uneven_member = e->comm.uneven_member;
 	r = cw_snapshot_add_comm(m->snap, &comm, &index);

@@ -113,6 +113,7 @@
 	X(KEPT, uint64_t, differ_seq, 0, none, U64, 0, "coll_seq", "0.1.0", "the members' calls differ at this one; 0 = no difference was seen") \
 	X(KEPT, uint64_t, uneven_seq, 0, none, U64, 0, "coll_seq", "0.2.0", "number of an exchange whose members together expect more or less data than they send; 0 = none is known") \
 	X(KEPT, int32_t, uneven_member, 0, none, I32, 0, "comm rank", "0.2.0", "with uneven_seq: the member whose size does not match those of the others; -1 = not known") \
+	X(KEPT, uint32_t, lists_open_only, 0, none, U32, 0, "", "0.2.0", "not 0: recordings list only open calls, so a send or receive that a member does not list may have completed") \
 	X(TEXT, const char *, name, 6, string, TEXT, 0, "", "0.1.0", "ncclConfig_t.commName")
 
 #define CW_MEMBER_FACTS(X) \

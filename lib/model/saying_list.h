@@ -226,6 +226,18 @@
 	X(has_been_sending, "RPCNDR", "%1 has been sending to %2 on %3 (#%4) for %5, but %6 never posted the matching recv") \
 	X(has_been_receiving, "RPCNDR", "%1 has been receiving from %2 on %3 (#%4) for %5, but %6 never posted the matching send") \
 	X(it_is_already_in, "OC", "; it is already in %1 on %2") \
+	X(has_received_from, "RRCD", "%1 has been receiving from %2 on %3 for %4") \
+	X(receives_from, "RRC", "%1 is receiving from %2 on %3") \
+	X(has_sent_to, "RRCD", "%1 has been sending to %2 on %3 for %4") \
+	X(sends_to, "RRC", "%1 is sending to %2 on %3") \
+	X(both_posted, "", "; both ranks posted their halves and wait in no older call, so either of them may be stuck") \
+	X(send_not_listed, "R", ", and %1 lists no open send to it: %1 has completed that send, or never posted it") \
+	X(receive_not_listed, "R", ", and %1 lists no open receive from it: %1 has completed that receive, or never posted it") \
+	X(send_was_completed, "R", ", although %1 has completed the send") \
+	X(receive_was_completed, "R", ", although %1 has completed the receive") \
+	X(did_not_receive, "R", "has not received a message that %1 has sent") \
+	X(did_not_send, "R", "has not finished a send that %1 has received") \
+	X(also_unfinished, "ROC", " %1^ %1(has|have) not finished %2 on %3, either.") \
 	X(bytes_differ, "RNRCNN", "%1 sent %2 bytes to %3 on %4 as message #%5, but %3 received %6 bytes") \
 	X(sizes_differ, "RRCN", "the message sizes that %1 sent to %2 on %3 differ from those that %2 received (%4 %4(message|messages))") \
 	X(never_received, "RRCNN", "%1 sent %4 %4(message|messages) to %2 on %3, but %2 received only %5") \

@@ -67,6 +67,7 @@ static const char *const detail_names[CW_DETAIL__MAX] = {
 	[CW_DETAIL_GPU_NOT_CONSUMING] = "gpu_not_consuming",
 	[CW_DETAIL_GPU_NOT_PRODUCING] = "gpu_not_producing",
 	[CW_DETAIL_NOT_IN_PROXY] = "not_in_proxy",
+	[CW_DETAIL_PAIR] = "pair",
 };
 
 static const char *const confidence_names[] = {

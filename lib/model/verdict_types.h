@@ -86,6 +86,8 @@ enum cw_detail {
 	CW_DETAIL_GPU_NOT_CONSUMING,
 	CW_DETAIL_GPU_NOT_PRODUCING,
 	CW_DETAIL_NOT_IN_PROXY, /* the call has not given its part to NCCL's proxy */
+	/* Only for the class in_collective: one of the two ranks of a message is stuck in it. */
+	CW_DETAIL_PAIR,
 	CW_DETAIL__MAX,
 };
 

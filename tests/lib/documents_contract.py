@@ -64,7 +64,7 @@ SNAPSHOT = {
         for name in names.split()},
         "host_call?": SNAPSHOT_OP}],
     "comms": [{**{name + "?": kind for names, kind in (
-        ("instance split_ordinal split_color nranks uneven_member", number),
+        ("instance split_ordinal split_color nranks uneven_member lists_open_only", number),
         ("agreed_seq differ_seq uneven_seq", count),
         ("id parent_id nccl_hash", ID), ("name", str)) for name in names.split()}, "members": [MEMBER]}],
     "notes": [str], "stacks?": [str],

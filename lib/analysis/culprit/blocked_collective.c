@@ -185,6 +185,49 @@ static bool size_differs(const struct cw_snap_comm *c, uint32_t me, const struct
 	return true;
 }
 
+/* True if we know the rank from a recording only. Recordings do not show whether a process lives.
+ */
+static bool is_recorded(const struct engine_context *s, uint32_t rank)
+{
+	return s->snap->ranks[rank].liveness == CW_LIVE_UNKNOWN;
+}
+
+/*
+ * Finds the only peer of the messages that the gate's oldest waiter waits for. Recordings show no
+ * network, so the fault is at one of the two. *ret_is_done: the peer's half has completed, so the
+ * waiter is the stuck one. Returns false if the messages have several peers, or if the peer's half
+ * is unknown or waits behind another call.
+ */
+static bool find_partner(const struct engine_context *s, const struct gate *gate,
+			 uint32_t *ret_partner, bool *ret_is_done)
+{
+	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
+	uint32_t me = engine_context_comm_rank(s, gate->comm, gate->oldest);
+	uint32_t only = CW_SNAP_NONE, peer = CW_SNAP_NONE;
+	bool is_done = true;
+
+	if (!is_recorded(s, gate->oldest) || me == CW_SNAP_NONE || !gate->op)
+		return false;
+	for (uint32_t i = 0; i < c->members[me].n_window; i++) {
+		const struct cw_op *op = &c->members[me].window[i], *other;
+
+		if (!cw_op_is_p2p(op->kind) || op->progress == CW_PROGRESS_COMPLETED ||
+		    !waitgraph_same_launch(op, gate->op))
+			continue;
+		other = waitgraph_counterpart(c, me, op, &peer);
+		if (!other || (only != CW_SNAP_NONE && only != peer) ||
+		    (other->progress == CW_PROGRESS_ENQUEUED && other->flags & CW_OPF_RETURNED))
+			return false;
+		only = peer;
+		is_done = is_done && other->progress == CW_PROGRESS_COMPLETED;
+	}
+	if (only == CW_SNAP_NONE)
+		return false;
+	*ret_partner = c->members[only].rank;
+	*ret_is_done = is_done;
+	return true;
+}
+
 /*
  * Finds the next message of the gate's oldest waiter whose halves differ in size. Any send or
  * receive of a group may be such a message. The result of the comparison does not change while we
@@ -243,6 +286,7 @@ void blocked_collective_classify(const struct engine_context *s, uint32_t g, str
 	const struct gate *gate = &s->g.gates[g];
 	const struct cw_snap_comm *c = &s->snap->comms[gate->comm];
 	bool collective = gate->kind == GATE_COLLECTIVE || gate->kind == GATE_ROOT;
+	bool is_done;
 
 	*f = (struct finding){ .node = waitgraph_gate_node(&s->g, g),
 			       .rank = CW_SNAP_NONE,
@@ -275,6 +319,11 @@ void blocked_collective_classify(const struct engine_context *s, uint32_t g, str
 		f->is_uneven = true;
 		if (c->uneven_member >= 0 && (uint32_t)c->uneven_member < c->nranks)
 			f->rank = c->members[c->uneven_member].rank;
+	} else if (gate->kind == GATE_P2P && find_partner(s, gate, &f->partner, &is_done)) {
+		f->verdict_class = CW_CLASS_IN_COLLECTIVE;
+		f->detail = is_done ? CW_DETAIL_UNFINISHED : CW_DETAIL_PAIR;
+		f->rank = gate->oldest;
+		f->since_ns = moved_ns(s, gate);
 	} else {
 		classify_full_collective(s, gate, f);
 	}

@@ -113,6 +113,9 @@ static enum cw_confidence gate_allows(const struct diagnosis *diag)
 	/* Without since_ns we do not know whether any rank has waited for long. */
 	if (!gate->since_ns && !diag->main->is_proof)
 		return CW_CONFIDENCE_LIKELY;
+	/* A half of a message that is not listed may have completed. */
+	if (gate->n_unlisted)
+		return CW_CONFIDENCE_POSSIBLE;
 	return gate->n_unseen ? CW_CONFIDENCE_LIKELY : CW_CONFIDENCE_CERTAIN;
 }
 
@@ -250,6 +253,12 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 
 	switch (f->verdict_class) {
 	case CW_CLASS_DEADLOCK:
+		/* A half of a message that is not listed may have completed. */
+		for (uint32_t i = 0; i < diag->s->g.n_gates; i++)
+			if (diag->s->g.gates[i].n_unlisted &&
+			    diag->s->g.component[waitgraph_gate_node(&diag->s->g, i)] ==
+				    diag->s->g.component[f->node])
+				return CW_CONFIDENCE_POSSIBLE;
 		return f->is_proof && call_order_is_posted(diag->s, diag->s->g.component[f->node])
 			       ? diag->order_allows
 			       : lower(diag->order_allows, CW_CONFIDENCE_LIKELY);
@@ -266,6 +275,8 @@ static enum cw_confidence class_allows(const struct diagnosis *diag)
 	case CW_CLASS_IN_COLLECTIVE:
 		if (f->connections)
 			return lower(f->connections->allows, full_call_allows(diag));
+		if (f->detail == CW_DETAIL_PAIR)
+			return CW_CONFIDENCE_POSSIBLE;
 		if (f->detail == CW_DETAIL_UNFINISHED)
 			return diag->v->n_culprits > 1 ? CW_CONFIDENCE_POSSIBLE
 						       : CW_CONFIDENCE_LIKELY;

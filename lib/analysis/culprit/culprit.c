@@ -782,7 +782,7 @@ static uint32_t tier_of(const struct engine_context *s, const struct finding *f)
 	if (!is_old)
 		return TIER_FRESH;
 	if (f->verdict_class == CW_CLASS_UNKNOWN || f->detail == CW_DETAIL_TRACED ||
-	    f->detail == CW_DETAIL_FROZEN)
+	    f->detail == CW_DETAIL_FROZEN || f->detail == CW_DETAIL_PAIR)
 		return TIER_OLD;
 	if (f->rank == CW_SNAP_NONE || f->verdict_class == CW_CLASS_PROCESS_DEAD ||
 	    f->verdict_class == CW_CLASS_NODE_UNREACHABLE)
@@ -851,6 +851,7 @@ int culprit_find_all(struct engine_context *s)
 	size_t most =
 		(size_t)g->n_ranks + g->n_gates + g->n_components + 2 * (size_t)s->snap->n_comms;
 	uint32_t *oldest = oldest_gates(s), *cycles = wait_cycle_names(s);
+	uint32_t unlisted;
 	bool *is_closed;
 	struct finding f;
 
@@ -877,7 +878,12 @@ int culprit_find_all(struct engine_context *s)
 			return r;
 		if (r == WAIT_CYCLE_NONE)
 			continue;
-		wait_cycle_classify(s, cycles[k], r == WAIT_CYCLE_REAL, &f);
+		if (wait_cycle_unlisted(s, k, &unlisted) < 0)
+			return -ENOMEM;
+		if (unlisted == CW_SNAP_NONE)
+			wait_cycle_classify(s, cycles[k], r == WAIT_CYCLE_REAL, &f);
+		else
+			wait_cycle_classify_pair(s, unlisted, &f);
 		keep(s, &f);
 	}
 	for (uint32_t r = 0; r < g->n_ranks; r++)

@@ -24,6 +24,7 @@
 #include "analysis/culprit/chain.h"
 #include "analysis/culprit/consequence.h"
 #include "analysis/culprit/same_process.h"
+#include "analysis/waits/hitting_sets.h"
 
 static bool is_rank_node(const struct diagnosis *diag, uint32_t node)
 {
@@ -66,6 +67,8 @@ static int starting_nodes(const struct diagnosis *diag, uint32_t **ret, uint32_t
 			nodes[n++] = diag->v->culprits[i].rank;
 	} else {
 		nodes[n++] = f->node;
+		for (uint32_t i = 1; i < diag->n_unfinished; i++)
+			nodes[n++] = diag->unfinished[i]->node;
 	}
 	*ret = nodes;
 	*ret_n = n;
@@ -308,39 +311,67 @@ static bool is_accomplice(const struct diagnosis *diag, const struct finding *f)
 	return alternatives_same_event(diag->s->snap, m, f);
 }
 
+/* True if the finding is a call that some members completed and its waiters did not. */
+static bool is_unfinished(const struct diagnosis *diag, const struct finding *f)
+{
+	return f->verdict_class == CW_CLASS_IN_COLLECTIVE && f->detail == CW_DETAIL_UNFINISHED &&
+	       f->rank == CW_SNAP_NONE && !f->connections &&
+	       (f == diag->main || alternatives_same_event(diag->s->snap, diag->main, f));
+}
+
 /*
- * Keeps the ranks that did not finish a call of another comm either. The neighbours that starve
- * beside the culprit differ from comm to comm. *n becomes the number of ranks left. If no rank is
- * unfinished in two comms, we keep all.
+ * Lists the calls that some members completed and others did not, the main finding's first. They
+ * are one trouble if waits connect them.
  */
-static int keep_common(const struct diagnosis *diag, uint32_t *ranks, uint32_t *n)
+static int list_unfinished(struct diagnosis *diag)
+{
+	const struct engine_context *s = diag->s;
+	uint32_t part = independent_groups_find(diag->groups, &s->g, diag->main);
+
+	diag->unfinished = cw_arena_new_array(&diag->s->arena, const struct finding *,
+					      (size_t)s->n_findings + 1);
+	if (!diag->unfinished)
+		return -ENOMEM;
+	diag->unfinished[diag->n_unfinished++] = diag->main;
+	for (uint32_t i = 0; i < s->n_findings; i++)
+		if (&s->findings[i] != diag->main && is_unfinished(diag, &s->findings[i]) &&
+		    independent_groups_find(diag->groups, &s->g, &s->findings[i]) == part)
+			diag->unfinished[diag->n_unfinished++] = &s->findings[i];
+	return 0;
+}
+
+/*
+ * Finds the dead devices. Each unfinished call shows that one of its waiters is dead: the
+ * neighbours that starve beside it differ from call to call. We blame the smallest set of ranks
+ * that explains all calls. If several sets are equally small, we blame all of them. If the search
+ * is too hard, we blame the waiters of the main finding. Sets *ret_n ranks of `ranks`.
+ */
+static int find_dead_devices(struct diagnosis *diag, uint32_t *ranks, uint32_t *ret_n)
 {
 	struct engine_context *s = diag->s;
-	uint32_t *seen = cw_arena_new_array(&s->arena, uint32_t, s->snap->n_ranks);
+	struct hitting_set *sets =
+		cw_arena_new_array(&s->arena, struct hitting_set, diag->n_unfinished);
+	bool *is_dead = cw_arena_new_array(&s->arena, bool, s->g.n_ranks);
+	int r;
 
-	if (!seen)
+	if (!sets || !is_dead)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < s->n_findings; i++) {
-		const struct finding *f = &s->findings[i];
-		const struct gate *gate;
-		uint32_t common = 0;
+	for (uint32_t i = 0; i < diag->n_unfinished; i++) {
+		const struct gate *gate = &s->g.gates[diag->unfinished[i]->gate];
 
-		if (*n < 2 || f->verdict_class != CW_CLASS_IN_COLLECTIVE ||
-		    f->detail != CW_DETAIL_UNFINISHED || f->comm == diag->main->comm)
-			continue;
-		gate = &s->g.gates[f->gate];
-		for (uint32_t k = 0; k < gate->n_waiters; k++)
-			seen[gate->waiters[k]] = i + 1;
-		for (uint32_t k = 0; k < *n; k++)
-			if (seen[ranks[k]] == i + 1) {
-				uint32_t rank = ranks[k];
-
-				ranks[k] = ranks[common];
-				ranks[common++] = rank;
-			}
-		if (common)
-			*n = common;
+		sets[i] = (struct hitting_set){ gate->waiters, gate->n_waiters };
 	}
+	r = hitting_sets_smallest(sets, diag->n_unfinished, s->g.n_ranks, &s->arena, is_dead);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; r == HITTING_SETS_TOO_HARD && i < s->g.n_ranks; i++)
+		is_dead[i] = false;
+	for (uint32_t i = 0; r == HITTING_SETS_TOO_HARD && i < sets[0].n; i++)
+		is_dead[sets[0].elements[i]] = true;
+	*ret_n = 0;
+	for (uint32_t i = 0; i < s->g.n_ranks; i++)
+		if (is_dead[i])
+			ranks[(*ret_n)++] = i;
 	return 0;
 }
 
@@ -355,8 +386,7 @@ static int blame_unfinished(struct diagnosis *diag)
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
 	uint32_t nranks = diag->s->snap->comms[gate->comm].nranks;
 	bool is_rooted = cw_op_has_root(gate->op_kind);
-	uint32_t *ranks = cw_arena_memdup(&diag->s->arena, gate->waiters, gate->n_waiters,
-					  sizeof(*gate->waiters));
+	uint32_t *ranks = cw_arena_new_array(&diag->s->arena, uint32_t, diag->s->g.n_ranks);
 	uint32_t n, m;
 
 	if (!ranks)
@@ -367,8 +397,7 @@ static int blame_unfinished(struct diagnosis *diag)
 	if (is_rooted &&
 	    (m == CW_SNAP_NONE || m >= nranks || !gate->op || gate->op->root == (int32_t)m))
 		return 0;
-	n = gate->n_waiters;
-	if (keep_common(diag, ranks, &n) < 0)
+	if (list_unfinished(diag) < 0 || find_dead_devices(diag, ranks, &n) < 0)
 		return -ENOMEM;
 	return set_culprits(diag, ranks, n);
 }
@@ -513,8 +542,10 @@ static int name_culprits(struct diagnosis *diag)
 	case CW_CLASS_IN_COLLECTIVE:
 		if (diag->main->connections)
 			return blame_connections(diag);
-		if (diag->main->detail == CW_DETAIL_UNFINISHED)
+		if (diag->main->detail == CW_DETAIL_UNFINISHED && diag->main->rank == CW_SNAP_NONE)
 			return blame_unfinished(diag);
+		if (diag->main->detail == CW_DETAIL_UNFINISHED)
+			return set_culprits(diag, &(uint32_t){ diag->main->rank }, 1);
 		return blame_missing(diag);
 	default:
 		return blame_missing(diag);

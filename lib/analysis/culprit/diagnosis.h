@@ -6,18 +6,26 @@
 #pragma once
 
 #include "analysis/culprit/engine_context.h"
+#include "analysis/culprit/independent_groups.h"
 #include "model/arena.h"
 #include "model/verdict_types.h"
 
 /* A verdict under construction. Its arrays come from `arena`. */
 struct diagnosis {
 	struct engine_context *s;
+	const struct independent_groups *groups;
 	const struct finding *main;
 	struct cw_arena *arena;
 	struct cw_verdict *v;
 	/* Other findings that share victims with the main finding. */
 	const struct finding **related;
 	uint32_t n_related;
+	/*
+	 * If some members completed the call of the main finding and others did not: all findings
+	 * of this kind that are the same trouble, the main finding first.
+	 */
+	const struct finding **unfinished;
+	uint32_t n_unfinished;
 	bool *is_culprit; /* per rank: it is a culprit */
 	/*
 	 * For a deadlock: the highest confidence that is justified by the known orders of the
@@ -28,7 +36,7 @@ struct diagnosis {
 
 /*
  * Fills diag->v, except for its confidence, wanted windows and texts. The caller sets diag->s,
- * diag->main, diag->arena and diag->v. Returns 0 or -ENOMEM.
+ * diag->groups, diag->main, diag->arena and diag->v. Returns 0 or -ENOMEM.
  */
 int diagnosis_describe(struct diagnosis *diag);
 

@@ -6,6 +6,9 @@
 
 #include "analysis/align/position.h"
 
+/* We try to leave out so many gates of a component. Each costs one search of its gates. */
+#define UNLISTED_MAX 64u
+
 /* The clocks of different hosts differ by at most this much. */
 #define CLOCK_SLACK_NS (INT64_C(500) * 1000000)
 
@@ -171,6 +174,11 @@ static uint32_t next_gate(const struct engine_context *s, struct step *at)
 
 enum mark { NOT_SEEN, ON_PATH, LEFT };
 
+static bool is_in(const struct engine_context *s, uint32_t gate, uint32_t component)
+{
+	return s->g.component[waitgraph_gate_node(&s->g, gate)] == component;
+}
+
 /* True if a path from `start` returns to a gate that it has passed. Searches depth first. */
 static bool finds_circle_from(const struct engine_context *s, uint32_t start, uint32_t component,
 			      struct step *path, unsigned char *marks)
@@ -197,6 +205,45 @@ static bool finds_circle_from(const struct engine_context *s, uint32_t start, ui
 	return false;
 }
 
+/* True if the gates of the component still contain a circle without the gate `but`. */
+static bool has_circle(const struct engine_context *s, uint32_t component, uint32_t but,
+		       struct step *path, unsigned char *marks)
+{
+	memset(marks, NOT_SEEN, s->g.n_gates);
+	if (but != CW_SNAP_NONE)
+		marks[but] = LEFT;
+	for (uint32_t i = 0; i < s->g.n_gates; i++)
+		if (is_in(s, i, component) && marks[i] == NOT_SEEN &&
+		    finds_circle_from(s, i, component, path, marks))
+			return true;
+	return false;
+}
+
+int wait_cycle_unlisted(struct engine_context *s, uint32_t component, uint32_t *ret_gate)
+{
+	struct step *path = cw_arena_new_array(&s->arena, struct step, s->g.n_gates);
+	unsigned char *marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
+	uint32_t found = CW_SNAP_NONE, n = 0, n_found = 0, tried = 0;
+
+	if (!path || !marks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->g.n_gates; i++) {
+		const struct gate *gate = &s->g.gates[i];
+		bool is_unlisted = gate->n_unlisted && gate->n_missing == 1;
+
+		if (!is_in(s, i, component))
+			continue;
+		n += !is_unlisted;
+		if (!is_unlisted || tried++ >= UNLISTED_MAX ||
+		    has_circle(s, component, i, path, marks))
+			continue;
+		found = i;
+		n_found++;
+	}
+	*ret_gate = n && n_found == 1 && tried <= UNLISTED_MAX ? found : CW_SNAP_NONE;
+	return 0;
+}
+
 /*
  * Judges a component of the graph. It is no cycle if some rank of it waits in a rooted call that a
  * rank outside alone may block. It is a real cycle if its gates contain a circle in which each gate
@@ -216,10 +263,8 @@ int wait_cycle_judge(struct engine_context *s, uint32_t component)
 	marks = cw_arena_new_array(&s->arena, unsigned char, s->g.n_gates);
 	if (!path || !marks)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < s->g.n_gates; i++)
-		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
-		    marks[i] == NOT_SEEN && finds_circle_from(s, i, component, path, marks))
-			return WAIT_CYCLE_REAL;
+	if (has_circle(s, component, CW_SNAP_NONE, path, marks))
+		return WAIT_CYCLE_REAL;
 	for (uint32_t i = 0; i < s->g.n_gates; i++)
 		if (s->g.component[waitgraph_gate_node(&s->g, i)] == component &&
 		    (s->g.gates[i].n_unseen || misses_others(s, i, component)))
@@ -271,12 +316,28 @@ static uint32_t gate_not_posted(const struct engine_context *s, uint32_t compone
 			return CW_SNAP_NONE;
 		found = i;
 	}
-	if (found == CW_SNAP_NONE || s->g.gates[found].n_missing != 1)
+	/* The number of a member's open calls does not show how many it has posted. */
+	if (found == CW_SNAP_NONE || s->g.gates[found].n_missing != 1 ||
+	    s->g.gates[found].n_unlisted)
 		return CW_SNAP_NONE;
 	m = engine_context_comm_rank(s, s->g.gates[found].comm, s->g.gates[found].missing[0]);
 	return m != CW_SNAP_NONE && has_posted_fewer(&s->snap->comms[s->g.gates[found].comm], m)
 		       ? found
 		       : CW_SNAP_NONE;
+}
+
+void wait_cycle_classify_pair(const struct engine_context *s, uint32_t gate, struct finding *f)
+{
+	const struct gate *g = &s->g.gates[gate];
+
+	*f = (struct finding){ .verdict_class = CW_CLASS_IN_COLLECTIVE,
+			       .detail = CW_DETAIL_PAIR,
+			       .node = waitgraph_gate_node(&s->g, gate),
+			       .rank = g->oldest,
+			       .partner = g->missing[0],
+			       .gate = gate,
+			       .comm = g->comm,
+			       .since_ns = g->since_ns };
 }
 
 void wait_cycle_classify(const struct engine_context *s, uint32_t name, bool is_real,

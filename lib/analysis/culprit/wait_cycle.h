@@ -25,6 +25,17 @@ enum wait_cycle {
 int wait_cycle_judge(struct engine_context *s, uint32_t component);
 
 /*
+ * Finds the message of a recording that closes a cycle alone: its waiter waits for a half that the
+ * peer's list of open calls lacks, and without this wait no circle is left. The half may have
+ * completed, so that the waiter is stuck, or was never posted. *ret_gate: CW_SNAP_NONE = there is
+ * no such message, or several, or all waits of the cycle are of this kind. Returns 0 or -ENOMEM.
+ */
+int wait_cycle_unlisted(struct engine_context *s, uint32_t component, uint32_t *ret_gate);
+
+/* Fills *f for the message of that gate: one of its two ranks is stuck. */
+void wait_cycle_classify_pair(const struct engine_context *s, uint32_t gate, struct finding *f);
+
+/*
  * Returns, for each component of the graph, the gate that names its cycle; CW_SNAP_NONE = the
  * component has no gate. All nodes that see the cycle give it the same name, so a new leader finds
  * the incident of the leader before it. NULL = out of memory.

@@ -55,6 +55,11 @@ struct gate {
 	uint32_t n_missing_all; /* number of missing ranks, including those of the lower gates */
 	uint32_t lower, upper;  /* neighbouring gates of the same comm, or CW_SNAP_NONE */
 	uint32_t n_soft;        /* number of waiters whose device progress is not known */
+	/*
+	 * Number of missing halves of messages that recordings of open calls do not list. Such a
+	 * half may have completed.
+	 */
+	uint32_t n_unlisted;
 	/* Number of members of the comm that may be inside an unobserved op. */
 	uint32_t n_unobserved;
 	/* Time at which the oldest waiter entered the call; 0 = unknown. */

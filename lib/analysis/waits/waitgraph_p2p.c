@@ -16,9 +16,10 @@
 
 /*
  * THERE: the peer has posted the counterpart, and its device has reached it. BEHIND: the peer has
- * posted the counterpart, but probably behind an op in which the peer waits.
+ * posted the counterpart, but probably behind an op in which the peer waits. UNLISTED: the peer has
+ * not posted the counterpart, or its recording omits it because it has completed.
  */
-enum counterpart { THERE, MISSING, BEHIND, NOT_VISIBLE };
+enum counterpart { THERE, MISSING, BEHIND, UNLISTED, NOT_VISIBLE };
 
 /*
  * Returns the n-th op of `kind` to or from `peer`. NULL = the op is not among the member's known
@@ -95,7 +96,7 @@ static enum counterpart find_counterpart(const struct builder *b, uint32_t me, u
 
 		count = !e ? 0 : other == CW_OP_SEND ? e->sends : e->recvs;
 		if (count < n)
-			return MISSING;
+			return b->c->lists_open_only ? UNLISTED : MISSING;
 	} else if (flags & POS_DEAD) {
 		return MISSING;
 	}
@@ -170,6 +171,9 @@ static void note_counterpart(struct builder *b, struct gate *gate, uint32_t me,
 	case BEHIND: /* we only infer that the peer posts the counterpart after its current call, so
 			this is not a proof */
 		gate->n_soft++;
+		break;
+	case UNLISTED:
+		gate->n_unlisted++;
 		break;
 	case MISSING:
 		break;

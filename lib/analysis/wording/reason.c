@@ -435,12 +435,28 @@ static void say_wait(const struct diagnosis *diag, uint32_t rank, struct cw_clau
 static void say_unfinished(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
 {
 	const struct cw_snap_member *m = member_at(diag, rank);
+	uint32_t partner = diag->main->partner;
 
-	if (m && m->pending)
+	if (partner != CW_SNAP_NONE && m && m->pending && m->pending->kind == CW_OP_SEND)
+		cw_say(clause, did_not_send, arg_rank(diag, partner));
+	else if (partner != CW_SNAP_NONE)
+		cw_say(clause, did_not_receive, arg_rank(diag, partner));
+	else if (m && m->pending)
 		cw_say(clause, did_not_finish, arg_call(diag, diag->v->comm, m->pending));
 	else
 		cw_say(clause, did_not_finish_call);
 	say_host_activity(diag, rank, clause);
+}
+
+/* Says where a rank of a message is that one of its two ranks does not finish. */
+static void say_pair(const struct diagnosis *diag, uint32_t rank, struct cw_clause *clause)
+{
+	const struct cw_snap_member *m = member_at(diag, rank);
+
+	if (m && m->pending)
+		cw_say(clause, inside_op, arg_op(m->pending));
+	else
+		say_wait(diag, rank, clause);
 }
 
 /*
@@ -530,6 +546,8 @@ void reason_of_culprit(const struct diagnosis *diag, struct cw_culprit *c)
 			say_connections(diag, c->rank, clause);
 		else if (diag->v->detail == CW_DETAIL_UNFINISHED)
 			say_unfinished(diag, c->rank, clause);
+		else if (diag->v->detail == CW_DETAIL_PAIR)
+			say_pair(diag, c->rank, clause);
 		else
 			say_alive(diag, c->rank, clause);
 		break;

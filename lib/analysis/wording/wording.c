@@ -17,6 +17,8 @@
  */
 #define NODES_WITH_RANKS 3u
 #define NODES_LISTED 4096u
+/* The summary names at most so many further calls that some members completed and others not. */
+#define UNFINISHED_LISTED 3u
 
 struct words {
 	struct cw_arg who, victims, call, comm, since;
@@ -538,6 +540,87 @@ static void summarize_connections(const struct diagnosis *diag, struct words *w)
 		       arg_host(diag, diag->s->snap->ranks[v->culprits[0].rank].node));
 }
 
+/* Says "rank 2 has been receiving from rank 1 on pp for 12 s". */
+static void say_half(const struct diagnosis *diag, const struct words *w, const struct cw_op *op)
+{
+	struct cw_arg one = arg_rank(diag, diag->main->rank);
+	struct cw_arg other = arg_rank(diag, diag->main->partner);
+	struct cw_clause *said = &diag->v->said;
+	bool is_send = op->kind == CW_OP_SEND, has_time = diag->v->waiting_since_ns != 0;
+
+	if (is_send && has_time)
+		cw_say(said, has_sent_to, one, other, w->comm, w->since);
+	else if (is_send)
+		cw_say(said, sends_to, one, other, w->comm);
+	else if (has_time)
+		cw_say(said, has_received_from, one, other, w->comm, w->since);
+	else
+		cw_say(said, receives_from, one, other, w->comm);
+}
+
+/* Says that a rank lists no counterpart of this call. */
+static void say_unlisted(struct cw_arg rank, const struct cw_op *op, struct cw_clause *said)
+{
+	if (op->kind == CW_OP_SEND)
+		cw_say(said, receive_not_listed, rank);
+	else
+		cw_say(said, send_not_listed, rank);
+}
+
+/* True for a message of a recording that stands because of one of its two ranks. */
+static bool is_about_pair(const struct diagnosis *diag)
+{
+	return diag->main->partner != CW_SNAP_NONE &&
+	       (diag->main->detail == CW_DETAIL_PAIR || diag->main->detail == CW_DETAIL_UNFINISHED);
+}
+
+/* Writes the summary of a message that one of its two ranks does not finish. */
+static void summarize_pair(const struct diagnosis *diag, const struct words *w)
+{
+	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
+	struct cw_arg partner = arg_rank(diag, diag->main->partner);
+	struct cw_verdict *v = diag->v;
+	const struct cw_op *op = engine_context_call_with(diag->s, gate->comm, gate->op,
+							  diag->main->rank, diag->main->partner);
+	uint32_t n = v->n_victims;
+
+	op = op ? op : gate->op;
+	say_half(diag, w, op);
+	if (v->detail == CW_DETAIL_UNFINISHED && op->kind == CW_OP_SEND)
+		cw_say(&v->said, receive_was_completed, partner);
+	else if (v->detail == CW_DETAIL_UNFINISHED)
+		cw_say(&v->said, send_was_completed, partner);
+	else if (gate->n_unlisted)
+		say_unlisted(partner, op, &v->said);
+	else
+		cw_say(&v->said, both_posted);
+	cw_say(&v->said, end);
+	if (n)
+		cw_say(&v->said, more_wait_behind_them, arg_count(n));
+}
+
+/* Names the unfinished calls of other communicators, and returns how many ranks are inside all. */
+static uint32_t say_also_unfinished(const struct diagnosis *diag)
+{
+	const struct waitgraph *g = &diag->s->g;
+	bool *is_counted = cw_arena_new_array(&diag->s->arena, bool, g->n_ranks);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < diag->n_unfinished && is_counted; i++) {
+		const struct gate *gate = &g->gates[diag->unfinished[i]->gate];
+
+		for (uint32_t k = 0; k < gate->n_waiters; k++) {
+			n += !is_counted[gate->waiters[k]];
+			is_counted[gate->waiters[k]] = true;
+		}
+		if (i && i <= UNFINISHED_LISTED)
+			cw_say(&diag->v->said, also_unfinished,
+			       arg_ranks(diag, gate->waiters, gate->n_waiters),
+			       arg_call(diag, gate->comm, gate->op), arg_comm(diag, gate->comm));
+	}
+	return n;
+}
+
 static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 {
 	const struct gate *gate = &diag->s->g.gates[diag->main->gate];
@@ -546,9 +629,14 @@ static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 	uint32_t nranks = diag->s->snap->comms[v->comm].nranks;
 	struct cw_arg inside = arg_ranks(diag, gate->waiters, gate->n_waiters);
 	struct cw_clause how = clause_of(diag);
+	uint32_t n_inside = gate->n_waiters;
 
 	if (diag->main->connections) {
 		summarize_connections(diag, w);
+		return;
+	}
+	if (is_about_pair(diag)) {
+		summarize_pair(diag, w);
 		return;
 	}
 	if (v->n_culprits == 1)
@@ -570,9 +658,11 @@ static void summarize_full_call(const struct diagnosis *diag, struct words *w)
 		cw_say(&v->said, not_the_program);
 	say_nodes(diag, gate);
 	cw_say(&v->said, end);
-	if (v->n_victims + v->n_culprits > gate->n_waiters)
+	if (diag->n_unfinished > 1)
+		n_inside = say_also_unfinished(diag);
+	if (v->n_victims + v->n_culprits > n_inside)
 		cw_say(&v->said, more_wait_behind_it,
-		       arg_count(v->n_victims + v->n_culprits - gate->n_waiters));
+		       arg_count(v->n_victims + v->n_culprits - n_inside));
 }
 
 /* True if all culprits left recordings without a call. */
@@ -1002,7 +1092,13 @@ static void summarize_unposted(const struct diagnosis *diag, const struct words 
 	}
 	one = arg_ranks(diag, side->ranks, 1);
 	it = arg_rank(diag, v->culprits[0].rank);
-	if (op->kind == CW_OP_SEND)
+	if (g->gates[diag->main->gate].n_unlisted) {
+		if (op->kind == CW_OP_SEND)
+			cw_say(&v->said, has_sent_to, one, it, w->comm, w->since);
+		else
+			cw_say(&v->said, has_received_from, one, it, w->comm, w->since);
+		say_unlisted(it, op, &v->said);
+	} else if (op->kind == CW_OP_SEND)
 		cw_say(&v->said, has_been_sending, one, w->who, w->comm, arg_count(op->p2p_seq),
 		       w->since, it);
 	else

@@ -1341,3 +1341,296 @@ def batches_with_start_times():
                 r.coalesced(g, "_reduce_scatter_base", [(4,), (5,)])
             r.batch(cp, [("send", (r.rank + 1) % 4), ("recv", (r.rank + 3) % 4)])
     return job
+
+
+# ---- pairs of which both halves are posted ----
+
+
+@case(Expect(2))
+def a_receive_behind_a_call_that_another_never_makes():
+    """Rank 1 posts its receive behind a reduction of its tensor group, which rank 2 never enters."""
+    job = Job(4)
+    pp, tp = job.group("1", (0, 1), "pp"), job.group("2", (1, 2), "tp")
+    dp = job.group("3", (0, 3), "dp")
+    for r in job:
+        r.coll(job.world, "all_reduce")
+        r.wait()
+        if r.rank == 2:
+            r.stop()
+        if r.rank in (1, 2):
+            r.coll(tp, "all_reduce", (64,))
+        if r.rank == 0:
+            r.send(pp, 1)
+        if r.rank == 1:
+            r.recv(pp, 0)
+        if r.rank in (0, 3):
+            r.coll(dp, "all_reduce", (32,))
+    return job
+
+
+@case(Expect(0, 1, most="possible"))
+def a_device_dies_in_a_message():
+    """The device of rank 1 dies in its receive: nothing tells it from a device that never sends."""
+    job = Job(4, timed=True)
+    pp = job.group("1", (0, 1), "pp")
+    for r in job:
+        r.coll(job.world, "all_reduce")
+        r.wait()
+        if r.rank == 0:
+            r.send(pp, 1)
+        if r.rank == 1:
+            r.gpu_dies()
+            r.recv(pp, 0)
+        r.coll(job.world, "all_reduce")
+    return job
+
+
+@case(Expect(3))
+def messages_behind_messages_behind_a_call():
+    """0 sends to 1, which receives from 2 before; 2 reduces with 3 before that, and 3 stops."""
+    job = Job(4, version="2.5")
+    a, b = job.group("1", (0, 1), "a"), job.group("2", (1, 2), "b")
+    tp = job.group("3", (2, 3), "tp")
+    for r in job:
+        r.coll(job.world, "broadcast", (8,))
+        r.wait()
+        if r.rank == 3:
+            r.stop()
+        if r.rank in (2, 3):
+            r.coll(tp, "all_reduce", (64,))
+        if r.rank == 2:
+            r.send(b, 1)
+        if r.rank == 1:
+            r.recv(b, 2)
+            r.recv(a, 0)
+        if r.rank == 0:
+            r.send(a, 1)
+    return job
+
+
+@case(Expect(exits=(2, 3), classes=("in_collective", "unknown")))
+def a_message_behind_a_call_that_does_not_end():
+    """The reduction of ranks 1 and 2 stands; the sender that rank 1 keeps waiting is healthy."""
+    job = Job(4, timed=True, version="2.10")
+    pp, tp = job.group("1", (0, 1), "pp"), job.group("2", (1, 2), "tp")
+    dp = job.group("3", (0, 3), "dp")
+    tp.unfinished(1, (1, 2))
+    for r in job:
+        r.coll(job.world, "all_reduce")
+        r.wait()
+        if r.rank in (1, 2):
+            r.coll(tp, "all_reduce", (64,))
+        if r.rank == 0:
+            r.send(pp, 1)
+        if r.rank == 1:
+            r.recv(pp, 0)
+        if r.rank in (0, 3):
+            r.coll(dp, "all_reduce", (32,))
+    return job
+
+
+@case(Expect(1, 2, most="possible"))
+def a_healthy_sender_behind_a_device_that_dies_in_another_message():
+    """Rank 1 receives from 2 before it receives from 0, for which rank 4 has waited longest."""
+    job = Job(6, version="2.7")
+    a, b = job.group("1", (0, 1), "a"), job.group("2", (1, 2), "b")
+    dp = job.group("3", (0, 4), "dp"), job.group("4", (2, 5), "dp")
+    for r in job:
+        r.coll(job.world, "all_reduce")
+        r.wait()
+        if r.rank == 2:
+            r.gpu_dies()
+            r.send(b, 1)
+        if r.rank == 1:
+            r.recv(b, 2)
+            r.recv(a, 0)
+        if r.rank == 0:
+            r.send(a, 1)
+        for group in dp:
+            if r.rank in group.ranks:
+                r.coll(group, "all_reduce", (32,))
+    return job
+
+
+# ---- several devices that die ----
+
+
+@case(Expect(2, 6, most="possible"))
+def a_device_dies_in_each_of_two_groups():
+    job = Job(8)
+    a, b = job.group("1", range(4), "a"), job.group("2", range(4, 8), "b")
+    a.unfinished(3, {2})
+    b.unfinished(3, {6})
+    for r in job:
+        for _ in range(4):
+            r.coll(a if r.rank < 4 else b, "all_reduce", (64,))
+        r.coll(job.world, "all_reduce", (1,))
+    return job
+
+
+@case(Expect(1, 12, most="possible"))
+def two_devices_in_three_groups():
+    """Rank 1 is left in two groups, each time with another neighbour; rank 12 in a third."""
+    job = Job(16, timed=True)
+    job.in_order = False
+    a, b = job.group("1", range(8), "a"), job.group("2", (1, 9, 10, 11), "b")
+    c = job.group("3", range(12, 16), "c")
+    a.unfinished(2, {1, 2})
+    b.unfinished(2, {1, 9})
+    c.unfinished(2, {12})
+    for r in job:
+        for _ in range(3):
+            for g in (a, b, c):
+                if r.rank in g.ranks:
+                    r.coll(g, "_all_gather_base", out=(512,))
+        r.wait()
+        r.coll(job.world, "all_reduce", (1,))
+    return job
+
+
+@case(Expect(2, 3, 9, 10, most="possible"))
+def two_devices_and_their_neighbours():
+    job = Job(12, version="2.4")
+    a, b = job.group("1", range(6), "a"), job.group("2", range(6, 12), "b")
+    a.unfinished(4, {2, 3})
+    b.unfinished(4, {9, 10})
+    for r in job:
+        for _ in range(5):
+            r.coll(a if r.rank < 6 else b, "_reduce_scatter_base", (600,), out=(100,))
+        r.coll(job.world, "all_reduce", (1,))
+    return job
+
+
+@case(Expect(1, 2, 3, 4, most="possible"))
+def a_chain_of_groups_that_two_devices_explain():
+    """Left are 1 and 2, 2 and 3, 3 and 4: any two of them that meet all three would do."""
+    job = Job(6)
+    job.in_order = False
+    groups = [job.group(str(k), range(6), "g%d" % k) for k in (1, 2, 3)]
+    for k, g in enumerate(groups):
+        g.unfinished(2, {k + 1, k + 2})
+    for r in job:
+        for _ in range(2):
+            for g in groups:
+                r.coll(g, "all_reduce", (8,))
+        r.wait()
+        r.coll(job.world, "all_reduce", (1,))
+    return job
+
+
+# ---- a recorder that lags ----
+
+
+@case(Expect(2))
+def the_one_that_stops_has_noted_no_end_of_late():
+    """Its watchdog is held up with it: its last four calls look open, though others completed."""
+    job = Job(4)
+    for r in job:
+        for k in range(12):
+            if r.rank == 2 and k == 10:
+                r.stop()
+                r.notes_no_end_of(4)
+            r.coll(job.world, "all_reduce", (16 + k,))
+            r.wait()
+    return job
+
+
+@case(Expect(0))
+def the_first_stops_and_its_watchdog_before():
+    job = Job(8, form="json", version="2.5")
+    g = job.group("1", range(0, 8, 2), "even")
+    for r in job:
+        for k in range(8):
+            r.coll(job.world, "_all_gather_base", out=(8192,))
+            if r.rank == 0 and k == 7:
+                r.stop()
+                r.notes_no_end_of(5)
+            if r.rank % 2 == 0:
+                r.coll(g, "all_reduce", (64,))
+            r.wait()
+    return job
+
+
+@case(Expect(5))
+def the_slowest_of_its_node_is_not_dumped_early():
+    job = Job(6, version="2.10", timed=True)
+    for r in job:
+        for k in range(20):
+            if r.rank == 5 and k == 17:
+                r.stop()
+                r.notes_no_end_of(6)
+            r.coll(job.world, "_reduce_scatter_base", (600,), out=(100,))
+    return job
+
+
+# ---- messages that lists of open calls lack ----
+
+
+@case(Expect(2, most="likely"), active=Expect(1, 2, most="possible"))
+def a_device_dies_after_the_send_of_its_neighbour():
+    """Rank 1 has done its send, and waits with the others for rank 2."""
+    job = Job(4)
+    pp = job.group("5", range(4), "pp")
+    for r in job:
+        r.coll(job.world, "all_reduce")
+        r.wait()
+        if r.rank == 1:
+            r.send(pp, 2, eager=True)
+        if r.rank == 2:
+            r.gpu_dies()
+            r.recv(pp, 1)
+        r.coll(job.world, "all_reduce", (64,))
+    return job
+
+
+@case(Expect(2, most="likely"), active=Expect(1, 2, most="possible"))
+def a_stage_dies_in_its_third_receive():
+    """Sends fit into buffers: of stage 1 and its peer, lists of open calls show the peer only."""
+    job = Job(4, version="2.5")
+    pp, dp = job.group("5", range(4), "pp"), job.group("6", (1, 2), "dp")
+    for r in job:
+        for k in range(3):
+            if r.rank:
+                if r.rank == 2 and k == 2:
+                    r.gpu_dies()
+                r.recv(pp, r.rank - 1)
+                r.wait()
+            if r.rank < 3:
+                r.send(pp, r.rank + 1, eager=True)
+        if r.rank in (1, 2):
+            r.coll(dp, "all_reduce", (64,))
+    return job
+
+
+@case(Expect(3, most="likely"), active=Expect(0, 3, most="possible"))
+def a_device_dies_in_a_receive_of_the_first_from_the_last():
+    """Rank 0 has sent the loss and waits in the next step's broadcast, as all others do."""
+    job = Job(4, form="json", version="2.10")
+    pp = job.group("2", (0, 3), "embedding")
+    for r in job:
+        for k in range(2):
+            r.coll(job.world, "all_reduce", (4,))
+            r.wait()
+            if r.rank == 0:
+                r.send(pp, 3, eager=True)
+            if r.rank == 3:
+                if k:
+                    r.gpu_dies()
+                r.recv(pp, 0)
+                r.wait()
+        r.coll(job.world, "all_reduce", (1,))
+    return job
+
+
+@case(Expect(3))
+def another_than_the_one_that_stops_has_noted_no_end_of_late():
+    job = Job(4)
+    for r in job:
+        for k in range(12):
+            if r.rank == 3 and k == 10:
+                r.stop()
+            r.coll(job.world, "all_reduce", (16 + k,))
+            r.wait()
+        if r.rank == 1:
+            r.notes_no_end_of(6)
+    return job

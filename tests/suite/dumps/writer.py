@@ -82,6 +82,7 @@ class Rank:
         self.is_dead = self.is_blocked = False
         self.has_dump = True
         self.kept = None  # calls in its dump, which was written before others went on
+        self.unnoted = 0  # completed calls whose end it did not note
 
     # ---- the program ----
 
@@ -140,6 +141,10 @@ class Rank:
     def dumps_in(self, n):
         """Its dump is written while it is in its n-th call; the job goes on."""
         self.kept = n
+
+    def notes_no_end_of(self, n):
+        """Its watchdog, which notes the ends of calls, did not come to the last n of them."""
+        self.unnoted = n
 
     def no_dump(self):
         self.has_dump = False
@@ -297,6 +302,8 @@ class Job:
             if rank.kept:
                 del rank.issued[rank.kept:]
                 rank.issued[-1].completed = None
+            for op in rank.issued[-rank.unnoted:] if rank.unnoted else ():
+                op.completed = None
         self.end = self.now + (self.asked_after_s or self.timeout_s + 3) * SECOND_NS
         return self
 

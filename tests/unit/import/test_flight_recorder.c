@@ -99,6 +99,23 @@ static void assert_culprit(unsigned verdict_class, const char *detail, int rank)
 		     said_text(&verdict.said));
 }
 
+static void assert_says(const char *text)
+{
+	cr_assert(strstr(said_text(&verdict.said), text), "%s", said_text(&verdict.said));
+}
+
+/* Ranks 0 and 1 are the two ends of a message, and one of them is stuck. */
+static void assert_pair(const char *text)
+{
+	cr_assert_eq(verdict.verdict_class, CW_CLASS_IN_COLLECTIVE, "%s", said_text(&verdict.said));
+	cr_assert_str_eq(cw_detail_name(verdict.detail), "pair");
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+	cr_assert_eq(verdict.n_culprits, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		cr_assert_eq(snap->ranks[verdict.culprits[i].rank].rank, (int)i);
+	assert_says(text);
+}
+
 /* Written that long after the last thing they hold. */
 static void judge_written_after(const char *dir, int ranks, int64_t after_ns)
 {
@@ -447,7 +464,111 @@ Test(flight_recorder, sends_meet_receives_whatever_their_numbers)
 	judge();
 	cr_assert_neq(verdict.verdict_class, CW_CLASS_P2P_UNMATCHED, "%s",
 		      said_text(&verdict.said));
-	cr_assert_eq(verdict.n_culprits, 0, "%s", said_text(&verdict.said));
+	assert_pair("sending to rank 1 on comm 4 for 10 min; both ranks posted their halves");
+}
+
+#define OPEN_OF(group, name, number, state, is_p2p)                                                \
+	"{\"process_group\":[\"" group "\",\"\"],\"profiling_name\":\"nccl:" name                  \
+	"\",\"collective_seq_id\":" number ",\"p2p_seq_id\":" number ",\"state\":\"" state         \
+	"\",\"is_p2p\":" is_p2p ",\"time_created_ns\":1700000000000000000,"                        \
+	"\"input_sizes\":[[8]],\"input_dtypes\":[\"Float\"],"                                      \
+	"\"output_sizes\":[[8]],\"output_dtypes\":[\"Float\"]}"
+
+static void add_calls(const char *name, const char *entries)
+{
+	char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "{\"version\":\"2.9\",\"pg_config\":{\"4\":{\"ranks\":[0,1]},"
+		 "\"5\":{\"ranks\":[1,2]},\"6\":{\"ranks\":[0,1,2]}},\"entries\":[%s]}",
+		 entries);
+	add_text(name, text);
+}
+
+/* The receiver's own order counts: all times are equal. */
+Test(flight_recorder, a_message_waits_for_the_rank_that_has_an_older_open_call)
+{
+	add_calls("rank0", OPEN_OF("4", "send 0->1", "7", "started", "true"));
+	add_calls("rank1", OPEN_OF("5", "all_reduce", "9", "started",
+				   "false") "," OPEN_OF("4", "recv 1<-0", "7", "started", "true"));
+	add_calls("rank2", OPEN_OF("5", "all_reduce", "8", "completed", "false"));
+	judge();
+	assert_culprit(CW_CLASS_NEVER_ENTERED, "outside_nccl", 2);
+	cr_assert_eq(verdict.n_victims, 2, "%s", said_text(&verdict.said));
+	fini();
+
+	/* Rank 1 made the receive first, so the reduction does not hold it up. */
+	add_calls("rank0", OPEN_OF("4", "send 0->1", "7", "started", "true"));
+	add_calls("rank1", OPEN_OF("4", "recv 1<-0", "7", "started", "true") "," OPEN_OF(
+				   "6", "all_reduce", "9", "scheduled", "false"));
+	add_calls("rank2", OPEN_OF("6", "all_reduce", "9", "started", "false"));
+	judge();
+	assert_pair("both ranks posted their halves and wait in no older call");
+}
+
+/* The sender has completed its send, so the message is in a buffer, and the receiver is stuck. */
+Test(flight_recorder, a_receive_whose_send_has_completed_is_the_fault_of_the_receiver)
+{
+	add_rank(0, "\"[0, 1]\"", ENTRY("send 0->1", "0", "1", "completed", "true"));
+	add_rank(1, "\"[0, 1]\"", ENTRY("recv 1<-0", "0", "1", "started", "true"));
+	judge();
+	assert_culprit(CW_CLASS_IN_COLLECTIVE, "unfinished", 1);
+	assert_says("rank 1 has been receiving from rank 0 on comm 4 for 10 min, although rank 0 "
+		    "has completed the send.");
+	fini();
+
+	add_rank(0, "\"[0, 1]\"", ENTRY("send 0->1", "0", "1", "started", "true"));
+	add_rank(1, "\"[0, 1]\"", ENTRY("recv 1<-0", "0", "1", "completed", "true"));
+	judge();
+	assert_culprit(CW_CLASS_IN_COLLECTIVE, "unfinished", 0);
+	assert_says("although rank 1 has completed the receive.");
+}
+
+/* Lists of open calls omit completed calls, so they do not show that a half was never posted. */
+Test(flight_recorder, a_half_that_a_list_of_open_calls_lacks_may_have_completed)
+{
+	add_calls("rank0", OPEN_OF("6", "all_reduce", "9", "started", "false"));
+	add_calls("rank1", OPEN_OF("4", "recv 1<-0", "7", "started", "true"));
+	add_calls("rank2", OPEN_OF("6", "all_reduce", "9", "started", "false"));
+	judge();
+	assert_pair("rank 1 has been receiving from rank 0 on comm 4 for 10 min, and rank 0 lists "
+		    "no open send to it: rank 0 has completed that send, or never posted it.");
+	fini();
+
+	/* A rank that lists no call at all waits for none, so it is named, but never surely. */
+	add_calls("rank0", "");
+	add_calls("rank1", OPEN_OF("4", "send 1->0", "7", "started", "true"));
+	add_calls("rank2", "");
+	judge();
+	assert_culprit(CW_CLASS_P2P_UNMATCHED, "outside_nccl", 0);
+	cr_assert_eq(verdict.confidence, CW_CONFIDENCE_POSSIBLE);
+	assert_says("rank 1 has been sending to rank 0 on comm 4 for 10 min, and rank 0 lists no "
+		    "open receive from it: rank 0 has completed that receive, or never posted it.");
+}
+
+/* Rank 1 entered the calls that rank 0 completed, but its watchdog noted no end. */
+Test(flight_recorder, a_rank_that_notes_ends_late_was_not_dumped_earlier)
+{
+	add_calls("rank0", OPEN_OF("6", "all_reduce", "8", "completed", "false") "," OPEN_OF(
+				   "6", "all_reduce", "9", "started", "false"));
+	add_calls(
+		"rank1",
+		OPEN_OF("6", "all_reduce", "4", "scheduled", "false") "," OPEN_OF(
+			"6", "all_reduce", "5", "scheduled",
+			"false") "," OPEN_OF("6", "all_reduce", "6", "scheduled",
+					     "false") "," OPEN_OF("6", "all_reduce", "7",
+								  "scheduled",
+								  "false") "," OPEN_OF("6",
+										       "all_reduce",
+										       "8",
+										       "scheduled",
+										       "false"));
+	add_calls("rank2", OPEN_OF("6", "all_reduce", "8", "completed", "false") "," OPEN_OF(
+				   "6", "all_reduce", "9", "started", "false"));
+	judge();
+	cr_assert_not(has_note("dumps of different moments"));
+	cr_assert_eq(verdict.n_culprits, 1, "%s", said_text(&verdict.said));
+	cr_assert_eq(snap->ranks[verdict.culprits[0].rank].rank, 1);
 }
 
 #define IN_GROUP(group, when)                                                                      \
