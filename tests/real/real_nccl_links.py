@@ -16,6 +16,8 @@ import json
 import os
 import random
 import re
+import shutil
+import signal
 import sys
 import threading
 import time
@@ -44,7 +46,7 @@ def parse():
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="default: %(default)s")
     parser.add_argument("--fault", choices=FAULTS, help="only this one (default: all in turn)")
     parser.add_argument("--results", metavar="FILE", help="a line per draw; resumes what it holds")
-    parser.add_argument("--keep", metavar="DIRECTORY", help="keep the bundles of wrong verdicts")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="keep the bundles of all draws")
     args = parser.parse_args()
     args.build = os.path.realpath(args.build)
     return args
@@ -241,21 +243,20 @@ class Run:
                 "ended": [e[0] for e in self.job.ended()]}
 
 
+def keep(one, number):
+    for node in one.cluster.nodes:
+        if node.bundles():
+            shutil.copytree(node.state + "/incidents", f"{ARGS.keep}/{number}", dirs_exist_ok=True)
+
+
 def run(number):
     draw = Draw.of(number)
     with contextlib.ExitStack() as stack:
         one = Run(draw, stack)
         result = one.result()
-        if ARGS.keep and not result["right"]:
+        if ARGS.keep:
             keep(one, number)
         return result
-
-
-def keep(one, number):
-    import shutil  # pylint: disable=import-outside-toplevel
-    for node in one.cluster.nodes:
-        if node.bundles():
-            shutil.copytree(node.state + "/incidents", f"{ARGS.keep}/{number}", dirs_exist_ok=True)
 
 
 def percent(results, key):
@@ -309,7 +310,11 @@ def of_faults(*faults):
 def all_draws_run():
     nccl.build(BUILD_TIMEOUT_S)
     with concurrent.futures.ThreadPoolExecutor(ARGS.at_once) as pool:
-        list(pool.map(try_one, [n for n in NUMBERS if n not in results]))
+        try:
+            list(pool.map(try_one, [n for n in NUMBERS if n not in results]))
+        except KeyboardInterrupt:  # the draws that run clean up first
+            pool.shutdown(cancel_futures=True)
+            raise
     for fault in FAULTS:
         of = of_faults(fault)
         seconds = sorted(r["seconds"] for r in of if r["seconds"] is not None)
@@ -348,5 +353,6 @@ def no_wrong_verdict_is_certain():
         raise tap.Failure(f"wrongly certain: {wrong}")
 
 
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 tap.run([all_draws_run, the_connection_is_right, the_gpu_is_right, the_node_is_right,
          no_wrong_verdict_is_certain])
