@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's plugin: srun, sbatch and salloc get --collwatch=on|off, and a task that the answer is
- * "on" for starts with the agent in LD_PRELOAD. In plugstack.conf, on nodes and where jobs are
- * submitted:
+ * Slurm's plugin. srun, sbatch and salloc get the option --collwatch=on|off. With "on" a task
+ * starts with the agent in LD_PRELOAD. In plugstack.conf, on nodes and submit hosts:
  *
  *	optional spank_collwatch.so default=on|off agent=PATH socket=PATH
  *
- * All three may be left out: default=off, the agent that was installed with this plugin, and the
- * socket that a daemon has without configuration. A job says "off" with the option or with
- * COLLWATCH=off in its environment, and "off" wins over "on".
+ * The defaults are off, the agent that was installed with this plugin, and the daemon's default
+ * socket. A job opts out with the option, or with COLLWATCH=off in its environment. "off" wins over
+ * "on".
  *
- * Everything happens in slurm_spank_task_init(), in the process that becomes the task: it is the
- * job's user by then, in the task's own control groups, limits and, where another plugin before
- * this one has entered it, container. What the user can have a say in (environment, socket) is
- * looked at with his rights only, nothing is run by way of a shell, and the agent's path comes
- * from the site. Nothing is done as root.
+ * All work is in slurm_spank_task_init(), in the process that becomes the task. This process
+ * already runs as the job's user, in the task's control groups and limits. If an earlier plugin has
+ * entered a container, it is in that container, too. The user controls the environment and the
+ * socket, so we read both with this user's rights only. We use no shell, and the agent's path comes
+ * from the site. We do nothing as root.
  *
- * The test load is there, too, not once for a step: slurmstepd is root, or half of it, wherever
- * a step is prepared, and not yet where the task will be. The tasks of a node do it at the same
- * time, a start of /bin/true each, after the checks that cost no process; a node without a
- * daemon pays for none.
+ * The test load is also there, and not once per step. slurmstepd prepares a step with some or all
+ * rights of root, and is not yet at the task's place. The tasks of a node make the test at the same
+ * time. It costs a start of /bin/true per task, and follows the checks that need no process. A node
+ * without a daemon has no such cost.
  *
- * A task is never failed, and nothing is printed where a job would see it: what is wrong with
- * the arguments is in slurmd's log, why a task went without the agent is there at "debug".
+ * We never fail a task, and print nothing to the job. slurmd's log has faults of the arguments, and
+ * at level "debug" the reason why a task has no agent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,13 +41,15 @@
 
 #define AGENT_NAME "libcollwatch.so"
 #define DEFAULT_SOCKET "/run/collwatch/agent.sock"
-/* For a test load from a file server that is slow; one that is away stops the program itself as
- * well. */
+/*
+ * Time for a test load from a slow file server. Without its file server the program itself could
+ * not start either.
+ */
 #ifndef CW_SPANK_WAIT_MS
 #define CW_SPANK_WAIT_MS 10000
 #endif
 
-/* Slurm looks for these names. */
+/* Slurm searches for the names that this macro defines. */
 SPANK_PLUGIN(collwatch, 1)
 
 enum choice {
@@ -57,7 +58,7 @@ enum choice {
 	CHOICE_OFF,
 };
 
-/* What plugstack.conf says. Borrows from the plugin's arguments. */
+/* The settings of plugstack.conf. Borrows from the plugin's arguments. */
 struct site {
 	enum choice choice;
 	const char *agent;
@@ -71,7 +72,7 @@ static enum choice choice_of(const char *word)
 	return word && strcmp(word, "off") == 0 ? CHOICE_OFF : CHOICE_NONE;
 }
 
-/* The value of one of the agent's variables. It accepts the words of lib/common/parse.c. */
+/* Returns the value of a variable of the agent. Accepts the words of lib/common/parse.c. */
 static enum choice switch_of(const char *word)
 {
 	static const char *const words[][2] = {
@@ -87,14 +88,13 @@ static enum choice switch_of(const char *word)
 	return CHOICE_NONE;
 }
 
-/* The loader takes LD_PRELOAD apart at blanks and colons, and searches for names without a slash.
- */
+/* The loader splits LD_PRELOAD at blanks and colons, and searches for names without a slash. */
 static bool is_path(const char *path)
 {
 	return path[0] == '/' && !strpbrk(path, " :\t\n");
 }
 
-/* Return: the first argument that was not understood, NULL if all were. */
+/* Reads the plugin's arguments. Returns the first unknown argument; NULL = there is none. */
 static const char *site_read(int ac, char **av, struct site *ret_site)
 {
 	struct site site = { CHOICE_OFF, CW_SPANK_AGENT, NULL };
@@ -114,8 +114,10 @@ static const char *site_read(int ac, char **av, struct site *ret_site)
 	return wrong;
 }
 
-/* In srun and the like, a mistyped word ends the command before there is a job. A node passes over
- * it: there, it comes from an environment that anybody may have written. */
+/*
+ * In srun and the like, a wrong word ends the command before the job exists. On a node the word
+ * comes from an environment of unknown origin, so the node ignores a wrong word.
+ */
 static int on_option(int val, const char *word, int remote)
 {
 	(void)val;
@@ -156,7 +158,7 @@ int slurm_spank_init(spank_t spank, int ac, char *argv[])
 	return ESPANK_SUCCESS;
 }
 
-/* Borrows from env; NULL: not there. */
+/* Returns the value of the variable, borrowed from env; NULL = it is not set. */
 static const char *env_get(char **env, const char *name)
 {
 	size_t len = strlen(name);
@@ -168,8 +170,10 @@ static const char *env_get(char **env, const char *name)
 	return NULL;
 }
 
-/* The next entry of LD_PRELOAD at or after *p, which moves behind it. Return: its length, 0 at the
- * end. */
+/*
+ * Finds the next entry of LD_PRELOAD at or after *p, and moves *p behind the entry. Returns the
+ * length of the entry; 0 = there is no further entry.
+ */
 static size_t next_entry(const char **p, const char **ret_entry)
 {
 	size_t len;
@@ -199,8 +203,11 @@ static bool has_agent(const char *preload, const char *agent)
 	return false;
 }
 
-/* An outer step, whose environment srun hands on, may have put the agent there, on a node that has
- * it; a loader that does not find it would say so in the job's output. Other entries stay. */
+/*
+ * Removes the agent from LD_PRELOAD, and keeps other entries. srun passes the environment of an
+ * outer step on, which may have set the agent on another node. If this node lacks the file, the
+ * loader would print an error into the job's output.
+ */
 static void take_out(spank_t spank, const char *preload, const char *agent)
 {
 	const char *entry;
@@ -220,7 +227,7 @@ static void take_out(spank_t spank, const char *preload, const char *agent)
 	}
 	rest[n] = '\0';
 	if (n > 0)
-		(void)spank_setenv(spank, "LD_PRELOAD", rest, 1); /* else it stays as it came */
+		(void)spank_setenv(spank, "LD_PRELOAD", rest, 1); /* else unchanged */
 	else
 		(void)spank_unsetenv(spank, "LD_PRELOAD"); /* likewise */
 	free(rest);
@@ -234,7 +241,7 @@ static long now_ms(void)
 	return now.tv_sec * 1000L + now.tv_nsec / 1000000;
 }
 
-/* Waits until the other end of fd is closed. Return: whether it was, in time and without a word. */
+/* Waits for the end of fd's stream. Returns true if it ends in time and without any output. */
 static bool is_silent(int fd)
 {
 	const long end_ms = now_ms() + CW_SPANK_WAIT_MS;
@@ -257,8 +264,10 @@ static bool is_silent(int fd)
 	}
 }
 
-/* Runs /bin/true with the agent alone in LD_PRELOAD. Its end is known by a descriptor that it does
- * not know of: it closes its output itself, before the agent's destructors run. */
+/*
+ * Runs /bin/true with only the agent in LD_PRELOAD. /bin/true closes its output before the agent's
+ * destructors run. So it also gets the pipe as descriptor 3, which stays open until its end.
+ */
 static bool run_true(char **env, const int *pipe_fds)
 {
 	posix_spawn_file_actions_t actions;
@@ -275,7 +284,7 @@ static bool run_true(char **env, const int *pipe_fds)
 		     posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 3) == 0 &&
 		     posix_spawn(&pid, "/bin/true", &actions, NULL, words, env) == 0;
 	(void)posix_spawn_file_actions_destroy(&actions); /* cannot fail */
-	(void)close(pipe_fds[1]);                         /* the child's alone from here */
+	(void)close(pipe_fds[1]);                         /* only the child has it now */
 	if (!is_started)
 		return false;
 	is_right = is_silent(pipe_fds[0]);
@@ -287,7 +296,7 @@ static bool run_true(char **env, const int *pipe_fds)
 	return is_right && waited == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* As the program's loader would take it: said nothing, and ended well. */
+/* True if a program with the agent prints nothing and exits with 0. */
 static bool does_load(const char *agent, char **env)
 {
 	static const char name[] = "LD_PRELOAD=";
@@ -342,7 +351,7 @@ static enum choice choose(spank_t spank, const struct site *site, char **env)
 		return CHOICE_OFF;
 	if (asked == CHOICE_ON || site->choice == CHOICE_ON)
 		return CHOICE_ON;
-	return CHOICE_NONE; /* nobody asked */
+	return CHOICE_NONE; /* neither job nor site has chosen */
 }
 
 static bool is_socket(const char *path)
@@ -352,7 +361,7 @@ static bool is_socket(const char *path)
 	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Each spank_setenv() moves env: what is borrowed from there is used before. */
+/* Each spank_setenv() moves env, so we use borrowed values before the first call. */
 static void prepare(spank_t spank, const struct site *site, char **env)
 {
 	const char *preload = env_get(env, "LD_PRELOAD");
@@ -368,10 +377,10 @@ static void prepare(spank_t spank, const struct site *site, char **env)
 	if (choice == CHOICE_OFF || access(site->agent, R_OK) != 0) {
 		slurm_debug("collwatch: %s", choice == CHOICE_OFF ? "off" : "no agent");
 		take_out(spank, preload, site->agent);
-		/* A TaskProlog, which comes after this, cannot see the option. */
+		/* A TaskProlog runs after this plugin, and does not see the option. */
 		if (choice == CHOICE_OFF)
 			(void)spank_setenv(spank, "COLLWATCH", "off",
-					   1); /* else it is as without */
+					   1); /* on failure it stays unset */
 		return;
 	}
 	if (has_agent(preload, site->agent))
@@ -400,7 +409,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 	struct site site;
 	char **env = NULL;
 
-	(void)site_read(ac, argv, &site); /* slurmd's log has what is wrong */
+	(void)site_read(ac, argv, &site); /* slurmd logs wrong arguments */
 	if (spank_get_item(spank, S_JOB_ENV, &env) == ESPANK_SUCCESS && env)
 		prepare(spank, &site, env);
 	return ESPANK_SUCCESS;
