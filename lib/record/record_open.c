@@ -388,6 +388,8 @@ static int read_identity(const struct cw_record *rec, uint32_t index, unsigned c
 	memcpy(&before, kept, sizeof(before));
 	for (int i = 0; i < SEQLOCK_TRIES; i++) {
 		r = cw_record_pread(rec, copy, sizeof(copy), offset);
+		if (r == 0 && memcmp(copy, kept, sizeof(copy)) == 0)
+			return 0; /* nothing has changed */
 		if (r == 0)
 			r = cw_record_pread(rec, &after, sizeof(after), offset);
 		if (r < 0)

@@ -85,11 +85,39 @@ static int compare_ops(const void *a, const void *b)
 	return (x->op_index > y->op_index) - (x->op_index < y->op_index);
 }
 
+/*
+ * Sorts the ops of a communicator's ring in linear time, because they ascend from the oldest slot
+ * on. Returns false for a ring that its writer has filled in another order.
+ */
+static bool rotate(struct cw_rec_op *ops, size_t n)
+{
+	struct cw_rec_op newer[CW_REC_COMM_OPS];
+	size_t oldest = 0;
+
+	if (n > CW_REC_COMM_OPS)
+		return false;
+	for (size_t i = 1; i < n; i++) {
+		if (ops[i].op_index >= ops[i - 1].op_index)
+			continue;
+		if (oldest)
+			return false;
+		oldest = i;
+	}
+	if (!oldest)
+		return true;
+	if (ops[n - 1].op_index > ops[0].op_index)
+		return false;
+	memcpy(newer, ops, oldest * sizeof(*ops));
+	memmove(ops, &ops[oldest], (n - oldest) * sizeof(*ops));
+	memcpy(&ops[n - oldest], newer, oldest * sizeof(*ops));
+	return true;
+}
+
 static size_t sort_unique(struct cw_rec_op *ops, size_t n)
 {
 	size_t out = 0;
 
-	if (n)
+	if (!rotate(ops, n))
 		qsort(ops, n, sizeof(*ops), compare_ops);
 	for (size_t i = 0; i < n; i++)
 		if (out == 0 || ops[out - 1].op_index != ops[i].op_index)
@@ -301,20 +329,28 @@ static bool is_whole(const struct cw_rec_checkpoint *a, const struct cw_rec_chec
 
 _Static_assert(CW_REC_CHECKPOINTS == CW_CHECKPOINTS_KEPT, "a slot for each");
 
+/*
+ * The last refresh has read the entry once. We read it once more, and a third time if the agent has
+ * stored a checkpoint since.
+ */
 int cw_record_checkpoints(const struct cw_record *rec, const struct cw_record_comm *comm,
 			  struct cw_checkpoint ret[CW_RECORD_CHECKPOINTS], size_t *ret_n)
 {
 	struct cw_checkpoint whole[CW_CHECKPOINTS_KEPT] = { 0 };
-	struct cw_rec_comm first, second;
+	const struct cw_rec_comm *first = &comm->entry;
+	struct cw_rec_comm second, third;
 	int r;
 
-	r = read_entry(rec, comm, &first);
-	if (r == 0)
-		r = read_entry(rec, comm, &second);
+	r = read_entry(rec, comm, &second);
+	if (r == 0 &&
+	    memcmp(first->checkpoints, second.checkpoints, sizeof(second.checkpoints)) != 0) {
+		r = read_entry(rec, comm, &third);
+		first = &third;
+	}
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < CW_REC_CHECKPOINTS; i++) {
-		const struct cw_rec_checkpoint *c = &first.checkpoints[i];
+		const struct cw_rec_checkpoint *c = &first->checkpoints[i];
 
 		if (is_whole(c, &second.checkpoints[i]))
 			whole[i] = (struct cw_checkpoint){ c->coll_seq, c->hash };
