@@ -421,13 +421,48 @@ static void mark(struct cw_host_activity *h, int64_t now_ns, const char *by)
 	h->by = by;
 }
 
-static bool main_thread_works(struct cw_host_activity *h, int proc_fd, int64_t dt_ns)
-{
+/* Files that one step needs more than once, and that it reads only once. */
+struct step {
+	const struct cw_host_activity_process *process;
+	bool is_sched_read, has_sched;
 	struct cw_procsched sched;
+	bool is_io_read, has_io, has_own_io;
+	uint64_t io, own_io_begun, own_io_done;
+};
 
-	if (!h->has_base_sched || cw_procstat_main_sched(proc_fd, &sched) < 0)
+static bool read_sched(struct step *s)
+{
+	if (!s->is_sched_read)
+		s->has_sched = cw_procstat_main_sched(s->process->proc_fd, &s->sched) == 0;
+	s->is_sched_read = true;
+	return s->has_sched;
+}
+
+/*
+ * Reads the kernel's count between the agent's two counts. For a window that begins here, it
+ * includes all I/O that the agent has done. For a window that ends here, the agent has begun all
+ * its I/O that it includes.
+ */
+static bool read_io(struct step *s)
+{
+	const struct cw_record *record = s->process->record;
+	uint64_t begun, done;
+
+	if (s->is_io_read)
+		return s->has_io;
+	s->is_io_read = true;
+	s->has_own_io = !record || cw_record_own_io(record, &begun, &s->own_io_done);
+	s->has_io = cw_procstat_io_bytes(s->process->proc_fd, &s->io) == 0;
+	if (record)
+		s->has_own_io = cw_record_own_io(record, &s->own_io_begun, &done) && s->has_own_io;
+	return s->has_io;
+}
+
+static bool main_thread_works(const struct cw_host_activity *h, struct step *s, int64_t dt_ns)
+{
+	if (!h->has_base_sched || !read_sched(s))
 		return false;
-	return is_work((sched.cpu_ns - h->base_sched.cpu_ns) / (uint64_t)cw_procstat_tick_ns(),
+	return is_work((s->sched.cpu_ns - h->base_sched.cpu_ns) / (uint64_t)cw_procstat_tick_ns(),
 		       dt_ns);
 }
 
@@ -435,15 +470,11 @@ static bool main_thread_works(struct cw_host_activity *h, int proc_fd, int64_t d
  * True if the main thread waits for storage and has run since the start of the window. Each answer
  * of the storage wakes it. If it has not run, it waits for one answer, which may never come.
  */
-static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
+static bool main_thread_waits_and_runs(const struct cw_host_activity *h, struct step *s)
 {
-	struct cw_procsched sched;
-
 	if (!h->is_d_state)
 		return false;
-	if (!h->has_base_sched || cw_procstat_main_sched(proc_fd, &sched) < 0)
-		return true;
-	return sched.runs != h->base_sched.runs;
+	return !h->has_base_sched || !read_sched(s) || s->sched.runs != h->base_sched.runs;
 }
 
 /*
@@ -451,31 +482,27 @@ static bool main_thread_waits_and_runs(struct cw_host_activity *h, int proc_fd)
  * the bytes of the process without those of its agent. The agent counts its bytes before it moves
  * them, so we never count them as the program's.
  */
-static uint64_t io_of_program(const struct cw_host_activity *h,
-			      const struct cw_host_activity_process *process)
+static uint64_t io_of_program(const struct cw_host_activity *h, struct step *s)
 {
-	uint64_t bytes, begun = 0, done, own;
+	uint64_t bytes, own;
 
-	if (!h->has_base_io || cw_procstat_io_bytes(process->proc_fd, &bytes) < 0)
+	if (!h->has_base_io || !read_io(s) || !s->has_own_io)
 		return 0;
-	if (process->record && !cw_record_own_io(process->record, &begun, &done))
-		return 0;
-	bytes -= h->base_io;
-	own = begun - h->base_own_io;
-	return own <= begun && own < bytes ? bytes - own : 0;
+	bytes = s->io - h->base_io;
+	own = s->own_io_begun - h->base_own_io;
+	return own <= s->own_io_begun && own < bytes ? bytes - own : 0;
 }
 
 /* Returns the kind of activity that cheap reads show, at every step. NULL = none. */
-static const char *quick_look(struct cw_host_activity *h,
-			      const struct cw_host_activity_process *process,
+static const char *quick_look(struct cw_host_activity *h, struct step *s,
 			      const struct cw_procstat *st, int64_t dt_ns)
 {
-	if (main_thread_waits_and_runs(h, process->proc_fd))
+	if (main_thread_waits_and_runs(h, s))
 		return "storage";
-	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, process) &&
-	    main_thread_works(h, process->proc_fd, dt_ns))
+	if (is_work(st->cpu_ticks - h->base_ticks, dt_ns) && !is_main_waiting(h, s->process) &&
+	    main_thread_works(h, s, dt_ns))
 		return "cpu";
-	if (io_of_program(h, process) >= MIN_IO_BYTES)
+	if (io_of_program(h, s) >= MIN_IO_BYTES)
 		return "io";
 	if (is_work(st->child_cpu_ticks - h->base_child_ticks, dt_ns)) {
 		h->is_child_busy = true;
@@ -677,32 +704,26 @@ static unsigned look_at_wait(struct cw_host_activity *h,
 	return wait;
 }
 
-static void start_window(struct cw_host_activity *h, const struct cw_host_activity_process *process,
-			 const struct cw_procstat *st, int64_t now_ns)
+static void start_window(struct cw_host_activity *h, struct step *s, const struct cw_procstat *st,
+			 int64_t now_ns)
 {
-	int proc_fd = process->proc_fd;
-	uint64_t begun;
-
 	h->has_base = true;
 	h->base_ns = now_ns;
 	h->base_ticks = st->cpu_ticks;
 	h->base_child_ticks = st->child_cpu_ticks;
 	/* If there is no schedstat, we have to scan all threads. */
-	h->has_base_sched = cw_procstat_main_sched(proc_fd, &h->base_sched) == 0;
-	/*
-	 * Read the agent's count first. The kernel's count then includes all I/O that the agent
-	 * does between the two reads.
-	 */
-	h->base_own_io = 0;
-	if (process->record)
-		(void)cw_record_own_io(process->record, &begun, &h->base_own_io);
-	h->has_base_io = cw_procstat_io_bytes(proc_fd, &h->base_io) == 0;
+	h->has_base_sched = read_sched(s);
+	h->base_sched = s->sched;
+	h->has_base_io = read_io(s);
+	h->base_io = s->io;
+	h->base_own_io = s->own_io_done;
 }
 
 void cw_host_activity_step(struct cw_host_activity *h,
 			   const struct cw_host_activity_process *process,
 			   const struct cw_procstat *st, int64_t now_ns)
 {
+	struct step step = { .process = process };
 	int64_t dt_ns = now_ns - h->base_ns;
 	const char *by;
 
@@ -711,10 +732,10 @@ void cw_host_activity_step(struct cw_host_activity *h,
 		note_cpu_change(h, st, now_ns);
 		/* The process has just registered or reconnected, so it was active. */
 		h->host_activity_ns = now_ns;
-		start_window(h, process, st, now_ns);
+		start_window(h, &step, st, now_ns);
 		return;
 	}
-	by = quick_look(h, process, st, dt_ns);
+	by = quick_look(h, &step, st, dt_ns);
 	if (by) {
 		if (has_used_cpu(h, st))
 			note_cpu_change(h, st, now_ns);
@@ -737,5 +758,5 @@ void cw_host_activity_step(struct cw_host_activity *h,
 	h->is_frozen = !by && cw_cgroup_is_frozen(process->proc_fd);
 	if (by)
 		mark(h, now_ns, by);
-	start_window(h, process, st, now_ns);
+	start_window(h, &step, st, now_ns);
 }

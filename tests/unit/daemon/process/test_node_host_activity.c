@@ -616,7 +616,7 @@ Test(host_activity, takes_no_descendant_that_storage_does_not_answer_for_busy, .
 }
 
 /* Calls of openat(): files that a look opens in /proc. */
-static unsigned opened;
+static unsigned opened, opened_io, opened_schedstat;
 
 int __real_openat64(int dir_fd, const char *path, int flags, ...);
 int __wrap_openat64(int dir_fd, const char *path, int flags, ...);
@@ -624,6 +624,8 @@ int __wrap_openat64(int dir_fd, const char *path, int flags, ...);
 int __wrap_openat64(int dir_fd, const char *path, int flags, ...)
 {
 	opened++;
+	opened_io += strcmp(path, "io") == 0;
+	opened_schedstat += strcmp(path, "schedstat") == 0;
 	return __real_openat64(dir_fd, path, flags);
 }
 
@@ -753,6 +755,25 @@ Test(host_activity, sees_whom_another_thread_of_a_descendant_has_started, .timeo
 	cr_expect(rank.host_activity.is_child_busy);
 	cr_expect_eq(rank.host_activity.cut, 0);
 	(void)kill(child, SIGKILL);
+	cw_host_activity_fini(&rank.host_activity);
+	close(rank.proc_fd);
+}
+
+/* One reading ends a window and begins the next one. */
+Test(host_activity, opens_io_and_schedstat_once_per_step)
+{
+	struct rank rank = be_rank();
+	struct cw_host_activity_process process = { .proc_fd = rank.proc_fd, .pid = rank.pid };
+	struct cw_procstat st;
+
+	for (unsigned i = 1; i < 4; i++) {
+		rank.now_ns += WINDOW_NS;
+		cr_assert_eq(cw_procstat_read(rank.proc_fd, &st), 0);
+		cw_host_activity_step(&rank.host_activity, &process, &st, rank.now_ns);
+		cr_expect_eq(opened_io, i);
+		cr_expect_eq(opened_schedstat, i);
+		cr_expect(rank.host_activity.has_base_io && rank.host_activity.has_base_sched);
+	}
 	cw_host_activity_fini(&rank.host_activity);
 	close(rank.proc_fd);
 }
