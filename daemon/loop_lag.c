@@ -9,7 +9,16 @@
 
 void cw_loop_lag_init(struct cw_loop_lag *lag, int64_t period_ns)
 {
-	*lag = (struct cw_loop_lag){ .period_ns = period_ns };
+	*lag = (struct cw_loop_lag){
+		.period_ns = period_ns,
+		.run_delay_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC),
+	};
+}
+
+void cw_loop_lag_fini(struct cw_loop_lag *lag)
+{
+	closep(&lag->run_delay_fd);
+	lag->run_delay_fd = -1;
 }
 
 void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay_ns)
@@ -30,11 +39,10 @@ void cw_loop_lag_end_iteration(struct cw_loop_lag *lag, int64_t cpu_ns)
 	lag->cpu_ns = cpu_ns;
 }
 
-int64_t cw_loop_lag_run_delay_ns(void)
+int64_t cw_loop_lag_run_delay_ns(const struct cw_loop_lag *lag)
 {
-	_cleanup_(closep) int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	char text[96], *second;
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	ssize_t n = pread(lag->run_delay_fd, text, sizeof(text) - 1, 0);
 
 	if (n <= 0)
 		return 0;

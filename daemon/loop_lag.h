@@ -19,9 +19,12 @@ struct cw_loop_lag {
 	int64_t run_delay_ns;
 	int64_t cpu_ns; /* CPU time at the end of the previous iteration; 0 = none */
 	int64_t max_ns;
+	int run_delay_fd; /* the file with the run delay of this thread; -1 = the kernel has none */
 };
 
+/* Opens a file of the calling thread; cw_loop_lag_fini() closes it. */
 void cw_loop_lag_init(struct cw_loop_lag *lag, int64_t period_ns);
+void cw_loop_lag_fini(struct cw_loop_lag *lag);
 /*
  * Measures the lateness of a timer. Call this when the timer fires. now_ns: monotonic time.
  * run_delay_ns: this thread's total run delay so far.
@@ -32,5 +35,5 @@ void cw_loop_lag_tick(struct cw_loop_lag *lag, int64_t now_ns, int64_t run_delay
  * cpu_ns: the thread's CPU time so far.
  */
 void cw_loop_lag_end_iteration(struct cw_loop_lag *lag, int64_t cpu_ns);
-/* Returns the run delay of the calling thread, or 0 if the kernel reports none. Does not block. */
-int64_t cw_loop_lag_run_delay_ns(void);
+/* Returns the run delay of this thread, or 0 if the kernel reports none. Does not block. */
+int64_t cw_loop_lag_run_delay_ns(const struct cw_loop_lag *lag);

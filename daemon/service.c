@@ -272,7 +272,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (s->ticked_ns)
 		cw_lateness_add(&s->lateness, now - s->ticked_ns - TICK_MS * CW_NS_PER_MS);
 	s->ticked_ns = now;
-	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns());
+	cw_loop_lag_tick(&s->lag, now, cw_loop_lag_run_delay_ns(&s->lag));
 	cw_log_tick();
 	cw_transport_run(s->transport);
 	if (cw_leader_tick(s->leader))
@@ -654,6 +654,7 @@ int cw_service_new(struct event_base *base, const struct cw_clock *clock,
 	s->base = base;
 	s->forks = forks;
 	s->config = config;
+	s->lag.run_delay_fd = -1;
 	cw_awake_init(&s->awake, clock);
 	s->started_ns = cw_clock_now_ns(&s->awake.clock);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && r >= 0; i++)
@@ -675,6 +676,7 @@ struct cw_service *cw_service_free(struct cw_service *s)
 	/* Free a part before the parts that it calls. */
 	event_freep(&s->tick);
 	event_freep(&s->wake);
+	cw_loop_lag_fini(&s->lag);
 	cw_metrics_output_free(s->metrics);
 	cw_control_socket_free(s->control);
 	cw_tcp_free(s->tcp);

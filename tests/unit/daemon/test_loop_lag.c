@@ -54,8 +54,12 @@ Test(loop_lag, iteration_that_computes_for_long_is_kept)
 
 Test(loop_lag, kernel_tells_the_delay_of_this_thread)
 {
-	int64_t before = cw_loop_lag_run_delay_ns();
+	struct cw_loop_lag lag;
+	int64_t before;
 
+	cw_loop_lag_init(&lag, 250 * MS);
+	before = cw_loop_lag_run_delay_ns(&lag);
 	cr_assert_geq(before, 0);
-	cr_assert_geq(cw_loop_lag_run_delay_ns(), before);
+	cr_assert_geq(cw_loop_lag_run_delay_ns(&lag), before);
+	cw_loop_lag_fini(&lag);
 }
