@@ -26,7 +26,7 @@
 #include "identity/quota.h"
 #include "leader/incident/incident_id.h"
 #include "report/doc/incident_doc.h"
-#include "report/json_util.h"
+#include "report/doc/incident_facts.h"
 
 /* With the look-up of a name: the system's resolver tries a third name server after 10 s. */
 #define WEBHOOK_TIMEOUT_MS 20000u
@@ -103,13 +103,31 @@ void cw_alerts_path(const struct cw_alerts *a, const char *id, char *buf, size_t
 	(void)snprintf(buf, len, "%s/incidents/%s", a->config.state_dir, id);
 }
 
-static bool is_new(struct cw_alerts *a, const json_t *head)
+/*
+ * Reads id, user and job of an incident. The texts live as long as the arena. Returns false if the
+ * incident lacks them, or if memory runs out.
+ */
+static bool read_due(const json_t *incident, struct cw_arena *arena, struct cw_incident_due *ret)
 {
-	const char *id = json_string_value(json_object_get(head, "id"));
-	const json_t *uid = json_object_get(head, "uid");
+	struct cw_incident_facts facts;
 
-	return id && json_is_integer(uid) &&
-	       !cw_store_job(a->config.store, (uint32_t)json_integer_value(uid), id);
+	if (cw_incident_facts_read(incident, arena, &facts, NULL, NULL) < 0 || !facts.id ||
+	    facts.uid < 0)
+		return false;
+	*ret = (struct cw_incident_due){
+		.id = facts.id,
+		.job = cw_fact_text(facts.job),
+		.uid = (uint32_t)facts.uid,
+	};
+	return true;
+}
+
+static bool is_new(struct cw_alerts *a, const json_t *incident)
+{
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_due due;
+
+	return read_due(incident, &arena, &due) && !cw_store_job(a->config.store, due.uid, due.id);
 }
 
 /*
@@ -457,9 +475,9 @@ static bool post_over(struct cw_alerts *a, const struct cw_incident_due *due, co
 static char *render_alert(uint32_t uid, const char *id, void *user, bool *ret_is_withdrawn)
 {
 	struct cw_alerts *a = user;
+	const char *job = cw_store_job(a->config.store, uid, id);
+	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job ? job : "" };
 	json_t *doc = incident_now(a, uid, id);
-	const char *job = cw_json_str(doc, "job", "");
-	const struct cw_incident_due due = { .id = id, .uid = uid, .job = job };
 	char *text = NULL;
 
 	if (doc && cw_incident_doc_is_over(doc)) {
@@ -686,15 +704,13 @@ static void post_folded(struct cw_alerts *a)
 /* Retries one alert of an ended job. While a job runs, its incident retries its alert itself. */
 static void resend_one(struct cw_alerts *a)
 {
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
 	json_t *doc = cw_store_next_unsent(a->config.store);
-	const struct cw_incident_due due = {
-		.id = json_string_value(json_object_get(doc, "id")),
-		.uid = (uint32_t)json_integer_value(json_object_get(doc, "uid")),
-		.job = json_string_value(json_object_get(doc, "job")),
-	};
+	struct cw_incident_due due;
 
 	/* An incident that stayed a notice never goes to the webhook. */
-	if (due.id && !cw_incident_doc_is_notice(doc) && cw_alerts_send(a, &due, doc) < 0)
+	if (doc && read_due(doc, &arena, &due) && !cw_incident_doc_is_notice(doc) &&
+	    cw_alerts_send(a, &due, doc) < 0)
 		log_info("inc=%s: its alert waits for a folded alert", due.id);
 	json_decref(doc);
 }

@@ -30,7 +30,6 @@
 #include "model/verdict_types.h"
 #include "report/doc/incident_facts.h"
 #include "report/incident_filter.h"
-#include "report/json_util.h"
 
 /*
  * Maximum number of entries in the index. Beyond this number we remove bundles from disk. With a
@@ -130,10 +129,9 @@ static struct cw_store_entry *entry_get(struct cw_store *store, const char *id)
 	return steal_ptr(&e);
 }
 
-static void set_text(char **field, const json_t *value)
+static void set_text(char **field, const char *text)
 {
-	const char *text = json_string_value(value);
-	char *copy = strdup(text ? text : "");
+	char *copy = strdup(cw_fact_text(text));
 
 	if (!copy)
 		return; /* out of memory: keep the old text */
@@ -141,39 +139,51 @@ static void set_text(char **field, const json_t *value)
 	*field = copy;
 }
 
-/* Copies the fields that cw_store_list() returns from a bundle to its entry. */
-static void describe(struct cw_store_entry *e, const json_t *incident, int64_t wall_ns)
+/* Copies the facts that cw_store_list() returns from an incident to its entry. */
+static void describe(struct cw_store_entry *e, const struct cw_incident_facts *incident,
+		     int64_t wall_ns)
 {
-	const char *time =
-		json_string_value(json_object_get(json_object_get(incident, "times"), "confirmed"));
-	const char *closed_as = json_string_value(json_object_get(incident, "closed_as"));
-	const json_t *uid = json_object_get(incident, "uid");
+	int64_t confirmed_ns = incident->times ? incident->times->confirmed_wall_ns : 0;
 
-	(void)snprintf(e->closed_as, sizeof(e->closed_as), "%.15s", closed_as ? closed_as : "");
+	(void)snprintf(e->closed_as, sizeof(e->closed_as), "%.15s",
+		       cw_fact_text(incident->closed_as.text));
 	(void)snprintf(e->severity, sizeof(e->severity), "%.15s",
-		       cw_json_str(incident, "severity", ""));
+		       cw_fact_text(incident->severity.text));
 	(void)snprintf(e->suppressed, sizeof(e->suppressed), "%.15s",
-		       cw_json_str(incident, "suppressed", ""));
-	e->is_postmortem = cw_severity_from_name(e->severity) == CW_SEVERITY_FAILED;
-	e->has_ending = cw_incident_facts_has_ending(incident);
+		       cw_fact_text(incident->suppressed));
+	e->is_postmortem = incident->severity.number == CW_SEVERITY_FAILED;
+	e->has_ending = e->has_ending || incident->ending; /* keep_ending() */
 	e->unseen_ns = 0;
 
 	e->wall_ns = wall_ns;
-	e->uid = json_is_integer(uid) ? json_integer_value(uid) : -1;
-	set_text(&e->job, json_object_get(incident, "job"));
-	set_text(&e->class, json_object_get(incident, "class"));
-	set_text(&e->summary, json_object_get(incident, "summary"));
+	e->uid = incident->uid;
+	set_text(&e->job, incident->job);
+	set_text(&e->class, incident->verdict_class.text);
+	set_text(&e->summary, incident->summary.text);
 	json_decref(e->hosts);
 	/* If memory runs out, the hosts are unknown. */
 	e->hosts = cw_incident_filter_hosts(incident);
-	if (time)
-		(void)snprintf(e->time, sizeof(e->time), "%.31s", time);
-	else
-		(void)cw_wall_format(wall_ns, e->time);
+	(void)cw_wall_format(confirmed_ns ? confirmed_ns : wall_ns, e->time);
+}
+
+/*
+ * Reads the facts of an incident that the leader hands over. Returns 0, -ENOMEM, or -EINVAL if it
+ * is no incident of a user's job.
+ */
+static int read_facts(const json_t *incident, struct cw_arena *arena, struct cw_incident_facts *ret)
+{
+	int r = cw_incident_facts_read(incident, arena, ret, NULL, NULL);
+
+	if (r == -EBADMSG)
+		return -EINVAL;
+	return r == 0 && (!ret->id || !cw_incident_id_is_valid(ret->id) || ret->uid < 0) ? -EINVAL
+											 : r;
 }
 
 static void load_bundle(struct cw_store *store, const char *id)
 {
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_facts facts;
 	struct cw_store_entry *e;
 	json_t *incident;
 	struct stat st;
@@ -188,9 +198,11 @@ static void load_bundle(struct cw_store *store, const char *id)
 	if (fstatat(store->dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	incident = cw_store_dir_incident(store->dir_fd, id);
-	e = incident ? entry_get(store, id) : NULL;
+	e = incident && cw_incident_facts_read(incident, &arena, &facts, NULL, NULL) == 0
+		    ? entry_get(store, id)
+		    : NULL;
 	if (e) {
-		describe(e, incident, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
+		describe(e, &facts, st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec);
 		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
 	} else {
 		log_warn("store: bundle %s cannot be read, ignoring", id);
@@ -474,31 +486,30 @@ static int keep_ending(const struct cw_store *store, const struct cw_store_entry
 int cw_store_put(struct cw_store *store, const struct cw_bundle *bundle, char *ret_path,
 		 size_t path_len)
 {
-	const json_t *head = bundle->incident;
-	const char *id = json_string_value(json_object_get(head, "id"));
-	const char *job = json_string_value(json_object_get(head, "job"));
-	const json_t *uid = json_object_get(head, "uid");
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_facts facts;
 	struct cw_store_entry *e;
 	int64_t now;
 	int r, s;
 
-	if (!id || !cw_incident_id_is_valid(id) || !json_is_integer(uid))
-		return -EINVAL;
-	e = entry_find(store, id);
-	if (e && !is_of(e, json_integer_value(uid), job)) {
+	r = read_facts(bundle->incident, &arena, &facts);
+	if (r < 0)
+		return r;
+	e = entry_find(store, facts.id);
+	if (e && !is_of(e, facts.uid, facts.job)) {
 		store->refused++;
-		log_err("store: bundle %s is of another user or job, refusing one of uid=%lld", id,
-			(long long)json_integer_value(uid));
+		log_err("store: bundle %s is of another user or job, refusing one of uid=%lld",
+			facts.id, (long long)facts.uid);
 		return -EPERM;
 	}
-	e = entry_get(store, id);
+	e = entry_get(store, facts.id);
 	if (!e || keep_ending(store, e, bundle->incident) < 0)
 		return -ENOMEM;
 	/* Use the time even if the clock is not settled. */
 	(void)cw_store_clock_now(&store->age_clock, &now);
-	describe(e, head, now);
+	describe(e, &facts, now);
 	if (ret_path)
-		(void)snprintf(ret_path, path_len, "%s/%s", store->path, id);
+		(void)snprintf(ret_path, path_len, "%s/%s", store->path, facts.id);
 	r = write_bundle(store, e, bundle);
 	if (r == 0) {
 		cw_bundle_fini(&e->bundle);
@@ -530,15 +541,18 @@ json_t *cw_store_incident(struct cw_store *store, uint32_t uid, const char *job,
 
 int cw_store_update_incident(struct cw_store *store, json_t *incident)
 {
-	const char *id = json_string_value(json_object_get(incident, "id"));
-	const char *job = json_string_value(json_object_get(incident, "job"));
-	json_int_t uid = json_integer_value(json_object_get(incident, "uid"));
-	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_facts facts;
+	struct cw_store_entry *e;
 	struct cw_err err = { 0 };
 	json_t *copy;
 	int r;
 
-	if (!e || !is_of(e, uid, job))
+	r = read_facts(incident, &arena, &facts);
+	if (r < 0)
+		return r == -EINVAL ? -ENOENT : r;
+	e = entry_find(store, facts.id);
+	if (!e || !is_of(e, facts.uid, facts.job))
 		return -ENOENT;
 	r = keep_ending(store, e, incident);
 	if (r < 0)
@@ -550,12 +564,12 @@ int cw_store_update_incident(struct cw_store *store, json_t *incident)
 		json_decref(e->bundle.incident);
 		e->bundle.incident = copy;
 	} else {
-		r = cw_bundle_update_incident(store->dir_fd, id, incident, &err);
+		r = cw_bundle_update_incident(store->dir_fd, e->id, incident, &err);
 		if (r < 0)
 			return r;
-		e->bytes = cw_store_dir_bytes(store->dir_fd, id);
+		e->bytes = cw_store_dir_bytes(store->dir_fd, e->id);
 	}
-	describe(e, incident, e->wall_ns);
+	describe(e, &facts, e->wall_ns);
 	return 0;
 }
 
@@ -586,14 +600,17 @@ int cw_store_add_remote_summaries(struct cw_store *store, uint32_t uid, const ch
 int cw_store_put_postmortem(struct cw_store *store, json_t *postmortem)
 {
 	const struct cw_bundle alone = { .incident = postmortem };
-	const char *id = json_string_value(json_object_get(postmortem, "id"));
-	const char *job = json_string_value(json_object_get(postmortem, "job"));
-	json_int_t uid = json_integer_value(json_object_get(postmortem, "uid"));
-	struct cw_store_entry *e = id ? entry_find(store, id) : NULL;
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_facts facts;
+	struct cw_store_entry *e;
 	json_t *incident;
 	int r;
 
-	if (!e || !is_of(e, uid, job)) /* if is_of() is false, the put returns -EPERM */
+	r = read_facts(postmortem, &arena, &facts);
+	if (r < 0)
+		return r;
+	e = entry_find(store, facts.id);
+	if (!e || !is_of(e, facts.uid, facts.job)) /* if is_of() is false, the put returns -EPERM */
 		return cw_store_put(store, &alone, NULL, 0);
 	if (e->has_ending)
 		return -EEXIST;

@@ -68,33 +68,24 @@ bool cw_incident_filter_wants(const struct cw_incident_filter *f, const char *ti
 	return !f->node || is_on(hosts, f->node);
 }
 
-/*
- * Adds the host of `of`, unless the list already contains it or is full. Returns 0, or -1 if out
- * of memory.
- */
-static int add_host(json_t *hosts, const json_t *of)
+json_t *cw_incident_filter_hosts(const struct cw_incident_facts *incident)
 {
-	const char *name = cw_json_str(of, "host", "");
-	size_t i, n = json_array_size(hosts);
-	const json_t *host;
-
-	if (!*name || n > CW_INCIDENT_HOSTS_MAX)
-		return 0;
-	json_array_foreach (hosts, i, host)
-		if (strcmp(json_string_value(host), name) == 0)
-			return 0;
-	return json_array_append_new(hosts,
-				     n < CW_INCIDENT_HOSTS_MAX ? json_string(name) : json_null());
-}
-
-json_t *cw_incident_filter_hosts(const json_t *incident)
-{
-	const json_t *culprits = json_object_get(incident, "culprits"), *one;
 	json_t *hosts = json_array();
 	int bad = 0;
-	size_t i;
 
-	json_array_foreach (culprits, i, one)
-		bad |= add_host(hosts, one);
+	for (uint32_t i = 0; i < incident->n_culprits; i++) {
+		const char *name = incident->culprits[i].host;
+		size_t k, n = json_array_size(hosts);
+		bool is_listed = false;
+		const json_t *host;
+
+		json_array_foreach (hosts, k, host)
+			is_listed = is_listed || (name && !json_is_null(host) &&
+						  strcmp(json_string_value(host), name) == 0);
+		if (is_listed || !name || !*name || n > CW_INCIDENT_HOSTS_MAX)
+			continue;
+		bad |= json_array_append_new(hosts, n < CW_INCIDENT_HOSTS_MAX ? json_string(name)
+									      : json_null());
+	}
 	return cw_json_finish(hosts, bad);
 }

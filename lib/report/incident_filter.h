@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/incident_list.h"
+
 /*
  * We keep at most this many hosts per incident. An incident with more hosts concerns a whole
  * network, and its summary gives the number.
@@ -45,4 +47,4 @@ bool cw_incident_filter_wants(const struct cw_incident_filter *filter, const cha
  * once. If there are more than CW_INCIDENT_HOSTS_MAX, the array ends with null. New reference; NULL
  * = out of memory.
  */
-json_t *cw_incident_filter_hosts(const json_t *incident);
+json_t *cw_incident_filter_hosts(const struct cw_incident_facts *incident);

@@ -170,7 +170,10 @@ static json_t *what_was_fed(void)
 
 static json_t *the_hosts(void)
 {
-	return cw_incident_filter_hosts(incident);
+	struct cw_incident_culprit culprit = { .host = "node-a" };
+	const struct cw_incident_facts facts = { .culprits = &culprit, .n_culprits = 1 };
+
+	return cw_incident_filter_hosts(&facts);
 }
 
 static json_t *the_filter(void)
