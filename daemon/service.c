@@ -29,6 +29,7 @@
 #include "daemon/control/control_socket.h"
 #include "daemon/control/summaries_doc.h"
 #include "daemon/evidence/capture.h"
+#include "daemon/evidence/core/core_take.h"
 #include "daemon/evidence/responder.h"
 #include "daemon/kernel/closed_files.h"
 #include "daemon/kernel/kernel_events.h"
@@ -94,6 +95,7 @@ const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS] = {
 	{ cw_capture_python_child, UNWINDING },
 	{ cw_capture_native_child, UNWINDING },
 	{ cw_capture_sweep_child, UNWINDING },
+	{ cw_core_child, UNWINDING },
 	{ cw_unregistered_scan_child, READING },
 	{ cw_config_reader_child, CAPABILITY(CAP_DAC_READ_SEARCH) },
 	{ .run = cw_webhook_post_child, .is_reserved = true },
@@ -507,6 +509,7 @@ static int open_node(struct cw_service *s, struct cw_err *err)
 		.forks = s->forks,
 		.clock = &s->awake.clock,
 		.node_name = s->config->node_name,
+		.core = &cw_core_captures,
 		.max_running = MAX_CAPTURES,
 		.max_queued = MAX_CAPTURES_QUEUED,
 	};

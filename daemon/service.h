@@ -48,7 +48,7 @@ void cw_service_note_reload(struct cw_service *s, enum cw_reload_result result, 
 extern const struct cw_extension *const cw_service_extension;
 
 /* The functions that the fork server runs in children of the service. */
-#define CW_SERVICE_JOBS 11u
+#define CW_SERVICE_JOBS 12u
 extern const struct cw_fork_job cw_service_jobs[CW_SERVICE_JOBS];
 
 /* Measures the iteration. Call this after each iteration of the loop. */

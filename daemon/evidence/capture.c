@@ -89,6 +89,7 @@ struct cw_capture_job {
 	bool is_asking_python;
 	uint64_t python_handle;
 	json_t *proc, *native, *python;
+	json_t *core; /* facts about the core file of a process that a signal killed */
 	/* The processes of a sweep; NULL = this is a usual capture of `target`. */
 	struct swept *swept;
 	uint32_t n_swept;
@@ -161,6 +162,7 @@ static void job_free(struct cw_capture_job *job)
 	json_decref(job->proc);
 	json_decref(job->native);
 	json_decref(job->python);
+	json_decref(job->core);
 	for (uint32_t i = 0; i < job->n_swept; i++) {
 		json_decref(job->swept[i].proc);
 		json_decref(job->swept[i].python);
@@ -210,18 +212,22 @@ static json_t *make_document(struct cw_capture_job *job)
 	struct cw_capture *c = job->owner;
 	int64_t age_ns = job->read_ns ? cw_clock_now_ns(c->config.clock) - job->read_ns : 0;
 	char taken[32], ticks[24];
+	json_t *doc;
 
 	(void)cw_wall_format(cw_clock_wall_ns(c->config.clock), taken);
 	(void)snprintf(ticks, sizeof(ticks), "%" PRIu64, job->target.start_ticks);
 	if (!wants_native(job) && !job->native)
 		job->native = json_null();
-	return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f, s:o, s:o, s:o}", "schema",
-			 "collwatch.evidence/1", "host", c->config.node_name, "pid",
-			 (int)job->target.pid, "start_ticks", ticks, "rank", (int)job->rank,
-			 "taken", taken, "age_s", (double)age_ns / CW_NS_PER_S, "proc",
-			 take_part(job, &job->proc, CW_EVIDENCE_PROC), "native",
-			 take_part(job, &job->native, NATIVE_ANY), "python",
-			 take_part(job, &job->python, PYTHON_ANY));
+	doc = json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:f, s:o, s:o, s:o}", "schema",
+			"collwatch.evidence/1", "host", c->config.node_name, "pid",
+			(int)job->target.pid, "start_ticks", ticks, "rank", (int)job->rank, "taken",
+			taken, "age_s", (double)age_ns / CW_NS_PER_S, "proc",
+			take_part(job, &job->proc, CW_EVIDENCE_PROC), "native",
+			take_part(job, &job->native, NATIVE_ANY), "python",
+			take_part(job, &job->python, PYTHON_ANY));
+	if (job->core) /* out of memory: the document still has the stacks */
+		(void)json_object_set_new(doc, "core", steal_ptr(&job->core));
+	return doc;
 }
 
 static bool has_failed(const json_t *doc)
@@ -614,18 +620,73 @@ static const struct {
 	{ NATIVE_ANY, step_native },
 };
 
+/* True if the core file gave this part. */
+static bool has_from_core(const struct cw_capture_job *job, uint32_t what)
+{
+	return (what == PYTHON_ANY && job->python && job->core) ||
+	       (what == NATIVE_ANY && job->native && job->core);
+}
+
 static void part_done(struct cw_capture_job *job)
 {
 	while (job->step < sizeof(steps) / sizeof(steps[0])) {
 		unsigned step = job->step++;
 
 		if (!(job->target.what & steps[step].what) ||
+		    has_from_core(job, steps[step].what) ||
 		    (steps[step].what == NATIVE_ANY && !wants_native(job)))
 			continue;
 		steps[step].run(job);
 		return;
 	}
 	finish(job);
+}
+
+/* ---- processes that have ended ---- */
+
+static void on_core_read(enum cw_child_end end, const char *output, size_t len, void *user)
+{
+	struct cw_capture_job *job = user;
+	struct cw_capture_ended_parts parts;
+
+	job->child = NULL;
+	count_end(job->owner, end);
+	job->owner->config.core->read(output, len, end == CW_CHILD_EXITED, &parts);
+	job->core = parts.core;
+	job->native = parts.native;
+	job->python = parts.python;
+	part_done(job);
+}
+
+/*
+ * Reads the core file of the process. Returns false if the process left none for us: it lives, or
+ * its end was no crash.
+ */
+static bool start_core(struct cw_capture_job *job, const struct cw_node_process *p)
+{
+	struct cw_capture *c = job->owner;
+	const struct cw_capture_core *core = c->config.core;
+	struct cw_capture_ended ended = { .pid = p->pid,
+					  .own_pid = p->own_pid ? p->own_pid : p->pid,
+					  .uid = p->uid,
+					  .gid = p->gid };
+	struct cw_child_config config = {
+		.arg = &ended,
+		.arg_len = sizeof(ended),
+		.deadline_ms = share_ms(job, PYTHON_LIMIT_MS),
+		.fn = on_core_read,
+		.user = job,
+	};
+
+	if (!core || !p->is_crashed || !(job->target.what & CW_EVIDENCE_NATIVE))
+		return false;
+	ended.ended_wall_ns = cw_clock_wall_ns(c->config.clock) -
+			      (cw_clock_now_ns(c->config.clock) - p->ended_ns);
+	(void)snprintf(ended.cwd, sizeof(ended.cwd), "%s", p->cwd);
+	config.main = core->main;
+	config.job = core->job;
+	config.max_output = core->max_output;
+	return start_child(job, &config) == 0;
 }
 
 /* ---- sweeps ---- */
@@ -801,6 +862,7 @@ static void start_job(struct cw_capture_job *job)
 {
 	struct cw_capture *c = job->owner;
 	struct cw_node_process p;
+	bool is_known = cw_node_find(c->config.node, job->target.pid, job->target.start_ticks, &p);
 
 	job->is_running = true;
 	c->stats.queued--;
@@ -808,13 +870,15 @@ static void start_job(struct cw_capture_job *job)
 	if (is_brief(job) &&
 	    job->deadline_ns - cw_clock_now_ns(c->config.clock) > BRIEF_RUN_MS * CW_NS_PER_MS)
 		set_deadline(job, BRIEF_RUN_MS);
-	if (cw_node_find(c->config.node, job->target.pid, job->target.start_ticks, &p)) {
+	if (is_known) {
 		job->rank = p.rank;
 		job->uid = p.uid;
 		job->is_gone = p.is_dead;
 	} else {
 		job->is_gone = true;
 	}
+	if (is_known && job->is_gone && !job->swept && start_core(job, &p))
+		return;
 	if (job->swept)
 		start_sweep(job);
 	else

@@ -9,9 +9,15 @@
  */
 #pragma once
 
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/clock.h"
+#include "loop/children.h"
 #include "proto/messages.h"
 
 struct event_base;
@@ -25,6 +31,32 @@ int cw_capture_python_child(int fd);
 int cw_capture_native_child(int fd);
 int cw_capture_sweep_child(int fd);
 
+/* A process that a signal killed, such as SIGSEGV. */
+struct cw_capture_ended {
+	pid_t pid;     /* as the daemon saw it */
+	pid_t own_pid; /* in the process's own pid namespace */
+	uid_t uid;
+	gid_t gid;
+	int64_t ended_wall_ns; /* 0 = unknown */
+	char cwd[PATH_MAX];    /* working directory at its registration; "" = unknown */
+};
+
+/* What we know of such a process. New references. */
+struct cw_capture_ended_parts {
+	json_t *core;   /* {"status", "reason", "signal", "tid"} */
+	json_t *native; /* the parts of collwatch.evidence/1; NULL = there are no such stacks */
+	json_t *python;
+};
+
+/* The reader of core files (daemon/evidence/core/core_take.h). */
+struct cw_capture_core {
+	cw_child_main_fn main; /* its argument is a struct cw_capture_ended */
+	cw_fork_child_fn job;
+	size_t max_output;
+	void (*read)(const char *output, size_t len, bool is_whole,
+		     struct cw_capture_ended_parts *ret);
+};
+
 struct cw_capture_config {
 	struct event_base *base;
 	/* Has the jobs above; NULL = we fork the children ourselves. */
@@ -32,6 +64,8 @@ struct cw_capture_config {
 	const struct cw_clock *clock;
 	struct cw_node *node; /* borrowed; it identifies processes and takes Python stacks */
 	const char *node_name;
+	/* NULL = a process that has ended has no stacks. */
+	const struct cw_capture_core *core;
 	uint32_t max_running; /* maximum number of captures at the same time, usually 2 */
 	uint32_t max_queued;
 };

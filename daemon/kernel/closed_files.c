@@ -67,6 +67,9 @@ static ssize_t read_file(int proc_fd, uint32_t file, int number, char *buf, size
 	case CW_CLOSED_THREAD_SYSCALL:
 		(void)snprintf(name, sizeof(name), "task/%d/syscall", number);
 		break;
+	case CW_CLOSED_CWD:
+		n = readlinkat(proc_fd, "cwd", buf, len);
+		return n < 0 ? -errno : n;
 	case CW_CLOSED_LINK:
 		(void)snprintf(name, sizeof(name), "fd/%d", number);
 		n = readlinkat(proc_fd, name, buf, len);

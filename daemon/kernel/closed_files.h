@@ -28,6 +28,7 @@ enum cw_closed_file {
 	CW_CLOSED_IO,
 	CW_CLOSED_SYSCALL,
 	CW_CLOSED_THREAD_SYSCALL, /* number: a tid */
+	CW_CLOSED_CWD,            /* target of the link of the working directory */
 	CW_CLOSED_LINK,           /* target of a descriptor's link; number: the descriptor */
 };
 

@@ -654,6 +654,10 @@ static struct cw_node_process describe(const struct cw_node *node, const struct 
 		.pidfd = p->pidfd,
 		.rank = header->rank_label,
 		.is_dead = cw_process_is_dead(p),
+		.is_crashed = cw_process_is_dead(p) && cw_ending_is_fault(&p->end),
+		.ended_ns = p->ended_ns,
+		.own_pid = p->pod.own_pid,
+		.cwd = p->cwd ? p->cwd : "",
 		.has_python = header->has & CW_REC_HAS_PYTHON,
 		.idle_ns = p->host_activity.has_base
 				   ? cw_age_ns(cw_clock_awake_ns(node->config.clock),

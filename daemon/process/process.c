@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/pidfd.h"
 #include "daemon/kernel/cgroup.h"
+#include "daemon/kernel/closed_files.h"
 #include "daemon/kernel/kernel_events.h"
 #include "daemon/kernel/tracer.h"
 #include "identity/quota.h"
@@ -32,6 +33,16 @@
 static void process_freep(struct cw_process **p)
 {
 	(void)cw_process_free(*p); /* always NULL */
+}
+
+/* Notes the working directory. A longer path, or a directory that is gone, stays unknown. */
+static void note_cwd(struct cw_process *p)
+{
+	char cwd[CW_CLOSED_MAX_BYTES];
+	ssize_t n = cw_closed_files_read(p->proc_fd, CW_CLOSED_CWD, 0, cwd, sizeof(cwd));
+
+	if (n > 0 && n < (ssize_t)sizeof(cwd) - 1 && *cwd == '/')
+		p->cwd = strdup(cwd); /* out of memory: unknown */
 }
 
 /*
@@ -63,6 +74,7 @@ static int identify(struct cw_process *p, struct cw_peer_cred *cred, struct cw_e
 	p->pidfd = steal_fd(&cred->pidfd);
 	cw_oom_open(&p->oom, p->proc_fd);
 	cw_proc_pod_read(p->proc_fd, &p->pod);
+	note_cwd(p);
 	return 0;
 }
 
@@ -228,6 +240,7 @@ struct cw_process *cw_process_free(struct cw_process *p)
 	cw_host_activity_fini(&p->host_activity);
 	cw_sampler_fini(&p->sampler);
 	cw_op_stats_fini(&p->ops);
+	free(p->cwd);
 	free(p);
 	return NULL;
 }

@@ -58,6 +58,7 @@ struct cw_process {
 	int64_t launcher_gone_ns;
 	char command[CW_PROCESS_COMMAND_BYTES];
 	struct cw_proc_pod pod;
+	char *cwd; /* working directory at registration, for its core file; NULL = unknown */
 
 	struct cw_record *record;
 	dev_t record_dev;

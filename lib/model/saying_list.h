@@ -252,6 +252,7 @@
 	X(is_stopped, "R", " %1^ is stopped by a signal.") \
 	X(is_in, "RT", " %1^ is in %2.") \
 	X(stuck_never_reached, "WTOC", "%1 is stuck in %2 and never reached %3 on %4") \
+	X(crashed_in, "RT", " %1^ crashed in %2.") \
 	X(stayed_in, "RTDD", "%1 stayed in %2 from %3 to %4 of the wait") \
 	X(without_cpu, "", " and used no CPU between the readings") \
 	X(with_cpu, "D", ", but used %1 of CPU between the readings") \

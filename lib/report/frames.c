@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "model/death.h"
 #include "report/frame_origin.h"
 #include "report/json_util.h"
 
@@ -87,12 +88,42 @@ static bool is_below_calls(const json_t *frame)
 	return false;
 }
 
+json_int_t cw_frame_shown_tid(const json_t *evidence)
+{
+	json_int_t tid = cw_json_int(json_object_get(evidence, "core"), "tid", 0);
+
+	return tid > 0 ? tid : cw_json_int(evidence, "pid", 0);
+}
+
+const char *cw_frame_crash(const json_t *evidence, char *buf, size_t len)
+{
+	const json_t *core = json_object_get(evidence, "core");
+	json_int_t number = cw_json_int(core, "signal", 0);
+	const char *name = number > 0 && number < 65 ? cw_signal_name((int)number) : NULL;
+
+	if (!core)
+		return NULL;
+	if (cw_json_int(core, "tid", 0) <= 0)
+		*buf = '\0';
+	else if (name)
+		(void)snprintf(buf, len, "SIG%s", name);
+	else
+		(void)snprintf(buf, len, "signal %" JSON_INTEGER_FORMAT, number);
+	return buf;
+}
+
 const json_t *cw_frame_python_thread(const json_t *evidence)
 {
 	const json_t *threads = json_object_get(json_object_get(evidence, "python"), "threads");
+	bool is_crash = cw_json_int(json_object_get(evidence, "core"), "tid", 0) > 0;
 	size_t i, n = json_array_size(threads);
 	const json_t *thread;
 
+	json_array_foreach (threads, i, thread)
+		if (is_crash && cw_json_int(thread, "tid", -1) == cw_frame_shown_tid(evidence))
+			return thread;
+	if (is_crash)
+		return NULL;
 	json_array_foreach (threads, i, thread)
 		if (json_is_true(json_object_get(thread, "current")))
 			return thread;
@@ -230,7 +261,7 @@ static char *position(const json_t *evidence, bool has_caller, char *buf, size_t
 	}
 	frames = NULL; /* becomes the frames of the main thread */
 	json_array_foreach (json_object_get(native, "threads"), i, thread)
-		if (!frames && cw_json_int(thread, "tid", -1) == cw_json_int(evidence, "pid", 0))
+		if (!frames && cw_json_int(thread, "tid", -1) == cw_frame_shown_tid(evidence))
 			frames = json_object_get(thread, "frames");
 	for (i = 0; i < json_array_size(frames) && is_hidden_native(frames, i);)
 		i++;

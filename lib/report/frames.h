@@ -40,9 +40,22 @@ bool frame_is_library_python(const json_t *frame);
 size_t frame_innermost_python(const json_t *frames);
 
 /*
- * Returns the most informative Python thread. It is the thread that holds the interpreter lock, or
- * else the main thread. The main thread is the last in the list, because CPython lists the newest
- * first. NULL = the evidence has no Python thread. Borrowed.
+ * Returns the thread that evidence is about: the thread that crashed, if the stacks are those of a
+ * core file, otherwise the main thread.
+ */
+json_int_t cw_frame_shown_tid(const json_t *evidence);
+
+/*
+ * Returns "SIGSEGV" if the evidence has the stacks of a core file. Returns "" for a process that
+ * left no such file, and NULL for a process that lived.
+ */
+const char *cw_frame_crash(const json_t *evidence, char *buf, size_t len);
+
+/*
+ * Returns the most informative Python thread. After a crash, it is the thread that crashed.
+ * Otherwise it is the thread that holds the interpreter lock, or else the main thread. The main
+ * thread is the last in the list, because CPython lists the newest first. NULL = the evidence has
+ * no such thread. Borrowed.
  */
 const json_t *cw_frame_python_thread(const json_t *evidence);
 

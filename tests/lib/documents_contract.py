@@ -74,6 +74,7 @@ STATUS_OF_PART = ("ok", "partial", "absent", "refused", "failed")
 EVIDENCE = {
     "schema": ("collwatch.evidence/1",), "host": str, "pid": number, "start_ticks": matches("[0-9]+"),
     "rank": number, "taken?": TIME, "age_s?": SECONDS,
+    "core?": {"status": STATUS_OF_PART, "reason": str, "signal": number, "tid": number},
     "proc": (None, {
         "status": STATUS_OF_PART, "reason": str, "state?": (None, str), "command?": (None, str),
         "cpu_s?": (None, int, float), "cpus?": (None, text), "thread_count?": (None, number), "rss_kib?": (None, number),

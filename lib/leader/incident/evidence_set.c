@@ -13,6 +13,7 @@
 #include "common/json/json_whole.h"
 #include "identity/job_id.h"
 #include "leader/incident/incident.h"
+#include "model/death.h"
 #include "proto/messages.h"
 
 _Static_assert(CW_EVIDENCE_MAX_TARGETS == CW_INCIDENT_MAX_CULPRITS + 1, "one victim beside them");
@@ -37,13 +38,27 @@ static bool is_target(const struct cw_evidence_set *set, const char *node,
 	return false;
 }
 
-static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *snap, uint32_t rank)
+/*
+ * True if we can inspect the rank. A dead rank may have left a core file, which has no brief form.
+ */
+static bool has_stacks(const struct cw_snap_rank *r, uint32_t what)
+{
+	const struct cw_ending end = { .liveness = r->liveness,
+				       .exit_code = r->exit_code,
+				       .term_signal = r->term_signal };
+
+	return !cw_liveness_is_dead(r->liveness) ||
+	       (cw_ending_is_fault(&end) && !(what & CW_EVIDENCE_BRIEF));
+}
+
+static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *snap, uint32_t rank,
+		       uint32_t what)
 {
 	const struct cw_snap_rank *r = &snap->ranks[rank];
 	struct cw_evidence_slot *slot = &set->slots[set->n_slots];
 	const char *node = snap->nodes[r->node].name;
 
-	if (set->n_slots == CW_EVIDENCE_MAX_TARGETS || cw_liveness_is_dead(r->liveness) ||
+	if (set->n_slots == CW_EVIDENCE_MAX_TARGETS || !has_stacks(r, what) ||
 	    is_target(set, node, r))
 		return;
 	slot->node = strdup(node);
@@ -56,7 +71,7 @@ static void add_target(struct cw_evidence_set *set, const struct cw_snapshot *sn
 }
 
 static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot *snap,
-			   const struct cw_verdict *verdict)
+			   const struct cw_verdict *verdict, uint32_t what)
 {
 	/*
 	 * In a silent verdict the call is over. The ranks have moved on, and their current stacks
@@ -65,11 +80,11 @@ static void choose_targets(struct cw_evidence_set *set, const struct cw_snapshot
 	if (cw_verdict_is_silent(verdict))
 		return;
 	for (uint32_t i = 0; i < verdict->n_culprits && i < CW_INCIDENT_MAX_CULPRITS; i++)
-		add_target(set, snap, verdict->culprits[i].rank);
+		add_target(set, snap, verdict->culprits[i].rank, what);
 	for (uint32_t i = 0; i < verdict->n_victims; i++) {
 		if (cw_liveness_is_dead(snap->ranks[verdict->victims[i]].liveness))
 			continue;
-		add_target(set, snap, verdict->victims[i]);
+		add_target(set, snap, verdict->victims[i], what);
 		break;
 	}
 }
@@ -143,7 +158,7 @@ int cw_evidence_set_request(struct cw_evidence_set *set, uint32_t what,
 			    uint32_t deadline_ms, cw_leader_answer_fn fn, void *fn_user)
 {
 	cw_evidence_set_fini(set);
-	choose_targets(set, snap, verdict);
+	choose_targets(set, snap, verdict, what);
 	return request_all(set, what, effects, job, deadline_ms, fn, fn_user);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects the evidence of one incident: the target processes, and their answers so far. The
- * targets are the culprits, then one representative of the waiting ranks. We skip dead ranks,
- * because their records already contain enough. Loop thread only.
+ * targets are the culprits, then one representative of the waiting ranks. We skip dead ranks
+ * without a core file, because their records already contain enough. Loop thread only.
  */
 #pragma once
 

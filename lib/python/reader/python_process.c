@@ -28,6 +28,7 @@
 
 struct cw_python_process {
 	int memory_fd;
+	const struct cw_python_memory *memory; /* NULL = memory_fd has the memory */
 	cw_python_may_read_fn may_read;
 	void *may_read_user;
 	uint64_t bases[MAX_FILES]; /* addresses of program files, likely interpreters first */
@@ -278,6 +279,24 @@ int cw_python_process_open(pid_t pid, struct cw_python_process **ret)
 	return 0;
 }
 
+int cw_python_process_of(const struct cw_python_memory *memory, const uint64_t *bases,
+			 size_t n_bases, const struct cw_python_task *tasks, size_t n_tasks,
+			 struct cw_python_process **ret)
+{
+	struct cw_python_process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->memory_fd = -1;
+	p->memory = memory;
+	p->n_bases = n_bases < MAX_FILES ? n_bases : MAX_FILES;
+	p->n_tasks = n_tasks < MAX_TASKS ? n_tasks : MAX_TASKS;
+	memcpy(p->bases, bases, p->n_bases * sizeof(*bases));
+	memcpy(p->tasks, tasks, p->n_tasks * sizeof(*tasks));
+	*ret = p;
+	return 0;
+}
+
 struct cw_python_process *cw_python_process_free(struct cw_python_process *p)
 {
 	if (!p)
@@ -307,10 +326,11 @@ static bool read_memory(void *user, uint64_t from, void *to, size_t len)
 enum cw_python_result cw_python_process_read(struct cw_python_process *p, cw_python_thread_fn fn,
 					     void *user, struct cw_python_read_summary *ret)
 {
-	struct cw_python_memory memory = { .read = read_memory, .user = p };
+	struct cw_python_memory own = { .read = read_memory, .user = p };
+	const struct cw_python_memory *memory = p->memory ? p->memory : &own;
 	struct cw_python_runtime runtime;
 	struct cw_python_read_config config = {
-		.memory = &memory,
+		.memory = memory,
 		.runtime = &runtime,
 		.tasks = p->tasks,
 		.n_tasks = p->n_tasks,
@@ -320,6 +340,6 @@ enum cw_python_result cw_python_process_read(struct cw_python_process *p, cw_pyt
 	enum cw_python_result result;
 
 	*ret = (struct cw_python_read_summary){ 0 };
-	result = cw_python_runtime_find(&memory, p->bases, p->n_bases, &runtime);
+	result = cw_python_runtime_find(memory, p->bases, p->n_bases, &runtime);
 	return result == CW_PYTHON_READ ? cw_python_read_threads(&config, ret) : result;
 }

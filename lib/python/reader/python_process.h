@@ -22,6 +22,14 @@ struct cw_python_process;
  * or another -errno.
  */
 int cw_python_process_open(pid_t pid, struct cw_python_process **ret);
+/*
+ * Makes a process whose memory the caller reads, for example from a core file. bases: addresses at
+ * which program files begin, likely interpreters first. tasks: its threads. Borrows `memory`,
+ * copies the rest. Returns 0 or -ENOMEM.
+ */
+int cw_python_process_of(const struct cw_python_memory *memory, const uint64_t *bases,
+			 size_t n_bases, const struct cw_python_task *tasks, size_t n_tasks,
+			 struct cw_python_process **ret);
 /* Takes NULL; returns NULL. */
 struct cw_python_process *cw_python_process_free(struct cw_python_process *p);
 

@@ -533,6 +533,11 @@ static void say_position(struct cw_clause *summary, const json_t *seen, const ch
 	struct cw_clause stuck = { .arena = summary->arena };
 	char place[256];
 
+	if (cw_frame_crash(seen, place, sizeof(place))) {
+		end_sentence(summary);
+		cw_say(summary, crashed_in, who, arg_text(summary, where));
+		return;
+	}
 	if (!first || first->saying != CW_SAYING_never_reached) {
 		end_sentence(summary);
 		cw_say(summary, is_in, who, arg_text(summary, where));

@@ -186,13 +186,13 @@ static void put_native(FILE *out, const json_t *evidence)
 {
 	const json_t *native = json_object_get(evidence, "native");
 	const json_t *threads = json_object_get(native, "threads"), *thread;
-	json_int_t pid = cw_json_int(evidence, "pid", 0);
+	json_int_t shown = cw_frame_shown_tid(evidence);
 	size_t i, others = 0;
 
 	if (!part_is_there(out, native, "native stacks"))
 		return;
 	json_array_foreach (threads, i, thread) {
-		if (cw_json_int(thread, "tid", -1) == pid)
+		if (cw_json_int(thread, "tid", -1) == shown)
 			put_native_thread(out, evidence, thread);
 		else
 			others++;
@@ -204,10 +204,26 @@ static void put_native(FILE *out, const json_t *evidence)
 	json_array_foreach (threads, i, thread) {
 		if (i == MAX_THREADS)
 			break;
-		if (cw_json_int(thread, "tid", -1) != pid)
+		if (cw_json_int(thread, "tid", -1) != shown)
 			put_native_thread(out, evidence, thread);
 	}
 	fputs("</details>\n", out);
+}
+
+/* Writes the source of a crash's stacks, or the reason why there are none. */
+static void put_crash(FILE *out, const json_t *evidence, const char *signal)
+{
+	if (*signal) {
+		fprintf(out,
+			"<p>from its core file: <b>%s</b> in thread %" JSON_INTEGER_FORMAT "</p>\n",
+			signal, cw_frame_shown_tid(evidence));
+		put_python(out, evidence);
+		put_native(out, evidence);
+		return;
+	}
+	fputs("<p class=\"dim\">no stacks: it had ended; ", out);
+	html_put(out, cw_json_str(json_object_get(evidence, "core"), "reason", "?"));
+	fputs("</p>\n", out);
 }
 
 void html_put_evidence(FILE *out, const json_t *evidence)
@@ -215,7 +231,12 @@ void html_put_evidence(FILE *out, const json_t *evidence)
 	const json_t *proc = json_object_get(evidence, "proc");
 	const char *command = cw_json_str(proc, "command", "");
 	char kernel[512];
+	const char *signal = cw_frame_crash(evidence, kernel, sizeof(kernel));
 
+	if (signal) {
+		put_crash(out, evidence, signal);
+		return;
+	}
 	if (part_is_there(out, proc, "process facts") && *command) {
 		fputs("<pre class=\"dim\">", out);
 		html_put(out, command);

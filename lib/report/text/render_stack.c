@@ -311,13 +311,13 @@ static void put_native(const struct cw_text *t, const json_t *evidence, bool all
 {
 	const json_t *native = json_object_get(evidence, "native");
 	const json_t *threads = json_object_get(native, "threads"), *thread;
-	json_int_t pid = cw_json_int(evidence, "pid", 0);
+	json_int_t shown = cw_frame_shown_tid(evidence);
 	size_t i, hidden = 0;
 
 	if (!part_is_there(t, native, "native stacks"))
 		return;
 	json_array_foreach (threads, i, thread) {
-		if (all || cw_json_int(thread, "tid", -1) == pid)
+		if (all || cw_json_int(thread, "tid", -1) == shown)
 			put_native_thread(t, evidence, thread, all);
 		else
 			hidden++;
@@ -343,9 +343,30 @@ static void put_proc(const struct cw_text *t, const json_t *evidence)
 	}
 }
 
+/* Prints the source of a crash's stacks. Returns false if there are none. */
+static bool put_crash(const struct cw_text *t, const json_t *evidence, const char *signal)
+{
+	if (*signal) {
+		fputs("    from its core file: ", t->out);
+		cw_text_put(t, CW_TEXT_RED, signal);
+		fprintf(t->out, " in thread %" JSON_INTEGER_FORMAT "\n",
+			cw_frame_shown_tid(evidence));
+		return true;
+	}
+	fputs("    no stacks: it had ended; ", t->out);
+	cw_text_wrap(t, 29, 4, cw_json_str(json_object_get(evidence, "core"), "reason", "?"));
+	return false;
+}
+
 void cw_render_evidence(const struct cw_text *t, const json_t *evidence, bool all_frames)
 {
-	put_proc(t, evidence);
+	char buf[32];
+	const char *signal = cw_frame_crash(evidence, buf, sizeof(buf));
+
+	if (signal && !put_crash(t, evidence, signal))
+		return;
+	if (!signal)
+		put_proc(t, evidence);
 	put_python(t, evidence, all_frames);
 	put_native(t, evidence, all_frames);
 }
