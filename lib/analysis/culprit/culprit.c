@@ -43,6 +43,16 @@
 
 /* The longest time that a launcher grants its processes between a request to end and SIGKILL. */
 #define GRACE_NS (INT64_C(60) * 1000000000)
+/*
+ * A cancel reaches all ranks of a job within this time: 30 s, and 2 s for the clocks of nodes and
+ * the sampling of ends.
+ */
+#define CANCEL_LASTS_NS (INT64_C(32) * 1000000000)
+/*
+ * We examine an end on request after this time, in which most cancels have reached another rank.
+ * The notice is due after 10 s, and needs two readings that are 2 s apart.
+ */
+#define ALONE_AFTER_NS (INT64_C(8) * 1000000000)
 
 /*
  * True if the kernel's facts show that the rank failed by itself. When a launcher ends a job, ranks
@@ -242,6 +252,36 @@ static bool had_not_completed(const struct engine_context *s, uint32_t rank,
 }
 
 /*
+ * True if a request to end (SIGTERM, SIGINT) ended this rank and reached no other rank. A launcher
+ * that cancels a job asks all ranks within CANCEL_LASTS_NS. Any other end within this time may
+ * belong to a cancel. So may the end of a launcher.
+ */
+static bool was_asked_alone(const struct engine_context *s, uint32_t rank)
+{
+	const struct cw_snap_rank *r = &s->snap->ranks[rank];
+	const struct cw_ending end = { .liveness = r->liveness,
+				       .exit_code = r->exit_code,
+				       .term_signal = r->term_signal };
+
+	if (!cw_ending_is_asked(&end) || !r->ended_ns ||
+	    s->snap->now_ns - r->ended_ns < ALONE_AFTER_NS)
+		return false;
+	for (uint32_t i = 0; i < s->snap->n_ranks; i++) {
+		const struct cw_snap_rank *o = &s->snap->ranks[i];
+		bool is_dead = cw_liveness_is_dead(o->liveness);
+
+		if (cw_snap_rank_shares_process(r, o))
+			continue;
+		if (!is_dead && o->flags & CW_RANKF_SHUTDOWN)
+			return false;
+		if (is_dead && o->ended_ns >= r->ended_ns - CANCEL_LASTS_NS &&
+		    o->ended_ns <= r->ended_ns + CANCEL_LASTS_NS)
+			return false;
+	}
+	return true;
+}
+
+/*
  * True if the rank ended by its own fault. When a launcher ends a job, ranks do not end in these
  * ways.
  */
@@ -311,8 +351,9 @@ static bool classify_dead(const struct engine_context *s, uint32_t rank, struct 
 			 ended_after_who_gave_up(s, rank);
 	bool is_record_final, died_alone;
 
-	if (!is_first && ((was_asked && engine_context_may_be_ending(s)) ||
-			  (!ended_by_itself(s, rank) && engine_context_is_ending(s))))
+	if (!is_first &&
+	    ((was_asked && engine_context_may_be_ending(s) && !was_asked_alone(s, rank)) ||
+	     (!ended_by_itself(s, rank) && engine_context_is_ending(s))))
 		return false;
 	f->verdict_class = CW_CLASS_PROCESS_DEAD;
 	f->detail = how_it_ended(r);

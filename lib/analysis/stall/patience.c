@@ -267,8 +267,8 @@ static bool fits_clean_exit(const struct matter *m)
 }
 
 /*
- * True if the rank ended together with its node. The rank may be the cause, or only one of many
- * ranks that were stopped.
+ * True if the rank ended together with its node, or on a request that reached no other rank. The
+ * rank may be the cause, or only the first of many ranks that are stopped.
  */
 static bool fits_ended_with_node(const struct matter *m)
 {
@@ -707,8 +707,11 @@ static const struct row rows[] = {
 	/* The rank ended as intended. The other ranks may still have work to do. */
 	{ "ended without fault", fits_clean_exit, SINCE_ENDED, CW_HANG_LIKELY, CW_HANG_LIKELY,
 	  CW_CONFIDENCE_CERTAIN, .notice_ns = 10 * S, .page_ns = 60 * S, .is_no_proof = true },
-	/* A scheduler that cancels a job gives its ranks half a minute to end. */
-	{ "ended with others of its node", fits_ended_with_node, SINCE_ENDED, CW_HANG_LIKELY,
+	/*
+	 * A scheduler that cancels a job gives its ranks half a minute to end. The cancel reaches
+	 * other nodes within that time, too.
+	 */
+	{ "ended with its node, or on request", fits_ended_with_node, SINCE_ENDED, CW_HANG_LIKELY,
 	  CW_HANG_LIKELY, CW_CONFIDENCE_LIKELY, .notice_ns = 10 * S, .page_ns = 60 * S },
 	/* A person holds the rank and knows it. */
 	{ "held by a debugger or freezer", fits_held, SINCE_WAITING, CW_HANG_POSSIBLE,

@@ -185,6 +185,55 @@ Test(verdict_deaths, believes_in_an_orderly_stop_for_two_minutes)
 	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
 }
 
+/* SIGTERM or SIGINT, or the exit status of a handler; no other rank gets one. */
+Test(verdict_deaths, names_who_alone_was_asked_to_end)
+{
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	sb_all_wait_but(c, 5, 20 * SB_S);
+	b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].term_signal = 2;
+	b->ranks[5].ended_ns = SB_NOW - 7 * SB_S;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+	b->ranks[5].ended_ns = SB_NOW - 9 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-4,6-7");
+	cr_expect(!v.is_proof, "a cancel may reach the others later");
+	cr_expect_neq(v.confidence, CW_CONFIDENCE_CERTAIN);
+	b->ranks[5].liveness = CW_LIVE_EXITED;
+	b->ranks[5].term_signal = 0;
+	b->ranks[5].exit_code = 143;
+	expect(CW_CLASS_PROCESS_DEAD, "exited", "5", "0-4,6-7");
+	cr_expect(!v.is_proof);
+	/* Its launcher is gone, or that of a rank which still lives. */
+	b->ranks[1].flags |= CW_RANKF_SHUTDOWN;
+	expect(CW_CLASS_HEALTHY, "", "", "");
+}
+
+/* Any other end within half a minute may belong to the same cancel, before or after. */
+Test(verdict_deaths, a_second_end_within_half_a_minute_makes_a_request_a_cancel)
+{
+	static const int64_t other_s[] = { 60, 40, 29, 21 };
+	struct sb_comm *c = sb_comm(b, "world", 0, 8, 1, 41);
+
+	for (uint32_t m = 0; m < 8; m++)
+		if (m != 2 && m != 5)
+			sb_waits(c, m, 100 * SB_S);
+	b->ranks[2].liveness = b->ranks[5].liveness = CW_LIVE_KILLED;
+	b->ranks[2].term_signal = b->ranks[5].term_signal = 15;
+	b->ranks[2].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].flags |= CW_RANKF_SHUTDOWN;
+	b->ranks[5].ended_ns = SB_NOW - 50 * SB_S;
+	for (unsigned i = 0; i < sizeof(other_s) / sizeof(*other_s); i++) {
+		b->ranks[2].ended_ns = SB_NOW - other_s[i] * SB_S;
+		expect(CW_CLASS_HEALTHY, "", "", "");
+	}
+	/* Half a minute has passed: the second request is another event. */
+	b->ranks[2].ended_ns = SB_NOW - 17 * SB_S;
+	expect(CW_CLASS_PROCESS_DEAD, "killed", "5", "0-1,3-4,6-7");
+	cr_expect(!v.is_proof);
+}
+
 /* The processes of a whole node were killed; those of the other one hang. */
 Test(verdict_deaths, names_the_dead_when_the_other_half_is_left_behind)
 {
