@@ -24,8 +24,8 @@
 #include "common/text.h"
 #include "common/unixsock.h"
 #include "report/bundle.h"
+#include "report/doc/incident_facts.h"
 #include "report/html/render_html.h"
-#include "report/json_util.h"
 
 #define READY_WITHIN_NS (10 * CW_NS_PER_S)
 #define POLL_NS (20 * CW_NS_PER_MS)
@@ -319,20 +319,13 @@ static int is_bundle(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static bool is_notice(const json_t *head)
+static enum run_standing standing_of(const struct cw_incident_facts *incident)
 {
-	return strcmp(cw_json_str(head, "severity", ""), "notice") == 0;
-}
-
-static enum run_standing standing_of(const json_t *head)
-{
-	const char *closed_as = cw_json_str(head, "closed_as", "");
-
-	if (strcmp(closed_as, "slow") == 0)
+	if (incident->closed_as.number == CW_CLOSED_AS_SLOW)
 		return RUN_GOES_ON;
-	if (*closed_as)
+	if (incident->closed_as.text)
 		return RUN_ENDED;
-	return is_notice(head) ? RUN_NOTICE : RUN_PAGE;
+	return incident->severity.number == CW_SEVERITY_NOTICE ? RUN_NOTICE : RUN_PAGE;
 }
 
 static void print_found(const char *what, const char *summary, const char *path)
@@ -366,12 +359,17 @@ static void print_change(const struct run_printed *t, bool is_new, enum run_stan
 	}
 }
 
-static void note_printed(struct run_printed *t, const json_t *head, const char *summary)
+static void note_printed(struct run_printed *t, const struct cw_incident_facts *incident,
+			 const char *summary)
 {
+	int severity = incident->severity.number;
+
 	free(t->summary);
 	t->summary = strdup(summary);
-	t->standing = standing_of(head);
-	t->was_page |= !is_notice(head);
+	t->standing = standing_of(incident);
+	/* An incident that was a page counts as one. So does one of an unknown severity. */
+	if (t->severity != CW_SEVERITY_PAGE)
+		t->severity = severity < 0 ? CW_SEVERITY_PAGE : (enum cw_severity)severity;
 }
 
 /* Returns true if the bundle's document is another file than the one that we read before. */
@@ -400,7 +398,9 @@ static struct run_printed *find_printed(struct run_standalone *s, const char *na
 static void print_one(struct run_standalone *s, const char *name)
 {
 	struct run_printed *t = find_printed(s, name);
-	struct cw_bundle bundle = { 0 };
+	_cleanup_(cw_bundle_fini) struct cw_bundle bundle = { 0 };
+	_cleanup_(cw_arena_fini) struct cw_arena arena = { 0 };
+	struct cw_incident_facts incident;
 	char path[PATH_MAX + 320];
 	bool is_new = !t;
 
@@ -414,17 +414,17 @@ static void print_one(struct run_standalone *s, const char *name)
 	snprintf(path, sizeof(path), "%s/" BUNDLES "/%s", s->dir, name);
 	if (!is_another_file(t, path))
 		return;
-	if (cw_bundle_read(path, &bundle, NULL) == 0) {
-		const json_t *head = bundle.incident;
-		const char *summary = cw_json_str(head, "summary", "a hang was found");
+	if (cw_bundle_read(path, &bundle, NULL) == 0 &&
+	    cw_incident_facts_read(bundle.incident, &arena, &incident, NULL, NULL) == 0) {
+		const char *summary =
+			incident.summary.text ? incident.summary.text : "a hang was found";
 
-		print_change(t, is_new, standing_of(head), summary, path);
-		note_printed(t, head, summary);
+		print_change(t, is_new, standing_of(&incident), summary, path);
+		note_printed(t, &incident, summary);
 		s->n_printed += is_new;
 	} else {
 		t->doc = (struct stat){ 0 }; /* read the document again in the next second */
 	}
-	cw_bundle_fini(&bundle);
 }
 
 /*
@@ -508,17 +508,24 @@ static void write_pages(const struct run_standalone *s)
 
 static void print_count(const struct run_standalone *s)
 {
-	unsigned pages = 0, notices;
+	static const struct {
+		enum cw_severity severity;
+		const char *word;
+	} kinds[] = { { CW_SEVERITY_PAGE, "hang" },
+		      { CW_SEVERITY_FAILED, "post-mortem" },
+		      { CW_SEVERITY_NOTICE, "notice" } };
+	const char *before = "collwatch: ";
 
-	for (unsigned i = 0; i < s->n_printed; i++)
-		pages += s->printed[i].was_page;
-	notices = s->n_printed - pages;
-	fputs("collwatch: ", stderr);
-	if (pages)
-		fprintf(stderr, "%u hang%s", pages, pages == 1 ? "" : "s");
-	if (notices)
-		fprintf(stderr, "%s%u notice%s", pages ? " and " : "", notices,
-			notices == 1 ? "" : "s");
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < s->n_printed; i++)
+			n += s->printed[i].severity == kinds[k].severity;
+		if (!n)
+			continue;
+		fprintf(stderr, "%s%u %s%s", before, n, kinds[k].word, n == 1 ? "" : "s");
+		before = " and ";
+	}
 	fprintf(stderr, " found, kept in %s\n", s->dir);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/err.h"
+#include "model/verdict_types.h"
 
 #define RUN_MAX_SETTINGS 64u
 /* Limit on printed incidents. After so many the user knows that the job hangs. */
@@ -33,8 +34,8 @@ enum run_standing { RUN_NOTICE, RUN_PAGE, RUN_GOES_ON, RUN_ENDED };
 struct run_printed {
 	char name[64];
 	enum run_standing standing;
-	bool was_page;
-	char *summary; /* NULL = out of memory */
+	enum cw_severity severity; /* PAGE if it ever was a page */
+	char *summary;             /* NULL = out of memory */
 	/* state of the document's file, which shows whether the file was replaced */
 	struct stat doc;
 };

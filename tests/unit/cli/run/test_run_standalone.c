@@ -98,6 +98,20 @@ Test(run_standalone, a_notice_that_becomes_a_page_is_printed_again)
 	cr_expect_str_eq(printed(), "");
 }
 
+Test(run_standalone, a_postmortem_is_no_hang)
+{
+	write_bundle("failed", "rank 4 was the first to fail", "job_ended");
+	expect_printed("rank 4 was the first to fail");
+	cr_expect_eq(own.printed[0].severity, CW_SEVERITY_FAILED);
+	cr_expect_str_eq(printed(), "");
+	/* Its job's alert comes late, and ends before its delivery. */
+	write_bundle("page", "rank 3 is outside NCCL", NULL);
+	expect_printed("rank 3 is outside NCCL");
+	write_bundle("notice", "seen while it lasted", "job_ended");
+	expect_printed("seen while it lasted");
+	cr_expect_eq(own.printed[0].severity, CW_SEVERITY_PAGE);
+}
+
 Test(run_standalone, a_summary_that_changes_is_printed_again)
 {
 	write_bundle("notice", "rank 3 is outside NCCL", NULL);
