@@ -15,8 +15,9 @@
 /* The kernel's buffers of a sound socket take all steps that a sender may have open. */
 #define AMPLE_ROOM 64u
 
-/* The counts of both ends of the connection from one rank to the next rank of the ring. */
+/* The counts of both ends of a connection. An end with op n_ops has finished all ops. */
 struct recorded_link {
+	uint32_t from, to;
 	struct {
 		uint32_t op, posted, ready, handed, done;
 	} out;
@@ -29,7 +30,9 @@ struct recorded {
 	char name[64];
 	uint32_t n, n_ops, n_rounds, slices, depth;
 	enum proxy_kind kind;
-	/* The fault. link: its first rank. The link stops with the recorded counts. */
+	enum proxy_way way;
+	uint32_t order[8]; /* of a tree; the ranks of a ring have their numbers in the ring */
+	/* The fault. link: index into links; the link stops with the recorded counts. */
 	uint32_t link, unlaunched, stopped;
 	struct recorded_link links[8];
 };
@@ -46,14 +49,14 @@ static struct recorded cases[] = {
 	  .unlaunched = NO_RANK,
 	  .stopped = NO_RANK,
 	  .links = {
-		{ { 0, 15, 11, 11, 11 }, { 0, 15, 11, 11, 11 } },
-		{ { 0, 17, 13, 13, 13 }, { 0, 17, 13, 13, 13 } },
-		{ { 0, 19, 15, 15, 15 }, { 0, 19, 15, 15, 15 } },
-		{ { 0, 21, 17, 17, 17 }, { 0, 21, 17, 17, 17 } },
-		{ { 0, 23, 19, 19, 19 }, { 0, 23, 19, 19, 19 } },
-		{ { 0, 25, 21, 21, 21 }, { 0, 13, 13, 13, 9 } },
-		{ { 0, 11, 11, 11, 7 }, { 0, 11, 7, 7, 7 } },
-		{ { 0, 13, 9, 9, 9 }, { 0, 13, 9, 9, 9 } },
+		{ 0, 1, { 0, 15, 11, 11, 11 }, { 0, 15, 11, 11, 11 } },
+		{ 1, 2, { 0, 17, 13, 13, 13 }, { 0, 17, 13, 13, 13 } },
+		{ 2, 3, { 0, 19, 15, 15, 15 }, { 0, 19, 15, 15, 15 } },
+		{ 3, 4, { 0, 21, 17, 17, 17 }, { 0, 21, 17, 17, 17 } },
+		{ 4, 5, { 0, 23, 19, 19, 19 }, { 0, 23, 19, 19, 19 } },
+		{ 5, 6, { 0, 25, 21, 21, 21 }, { 0, 13, 13, 13, 9 } },
+		{ 6, 7, { 0, 11, 11, 11, 7 }, { 0, 11, 7, 7, 7 } },
+		{ 7, 0, { 0, 13, 9, 9, 9 }, { 0, 13, 9, 9, 9 } },
 	  } },
 	{ .name = "packets between two nodes are lost",
 	  .n = 5,
@@ -66,11 +69,11 @@ static struct recorded cases[] = {
 	  .unlaunched = NO_RANK,
 	  .stopped = NO_RANK,
 	  .links = {
-		{ { 0, 16, 12, 12, 12 }, { 0, 6, 2, 2, 2 } },
-		{ { 0, 8, 4, 4, 4 }, { 0, 8, 4, 4, 4 } },
-		{ { 0, 10, 6, 6, 6 }, { 0, 10, 6, 6, 6 } },
-		{ { 0, 12, 8, 8, 8 }, { 0, 12, 8, 8, 8 } },
-		{ { 0, 14, 10, 10, 10 }, { 0, 14, 10, 10, 10 } },
+		{ 0, 1, { 0, 16, 12, 12, 12 }, { 0, 6, 2, 2, 2 } },
+		{ 1, 2, { 0, 8, 4, 4, 4 }, { 0, 8, 4, 4, 4 } },
+		{ 2, 3, { 0, 10, 6, 6, 6 }, { 0, 10, 6, 6, 6 } },
+		{ 3, 4, { 0, 12, 8, 8, 8 }, { 0, 12, 8, 8, 8 } },
+		{ 4, 0, { 0, 14, 10, 10, 10 }, { 0, 14, 10, 10, 10 } },
 	  } },
 	{ .name = "a stalled connection, with the protocol LL",
 	  .n = 4,
@@ -83,10 +86,10 @@ static struct recorded cases[] = {
 	  .unlaunched = NO_RANK,
 	  .stopped = NO_RANK,
 	  .links = {
-		{ { 0, 6, 3, 3, 3 }, { 0, 6, 3, 3, 3 } },
-		{ { 0, 6, 4, 4, 0 }, { 0, 6, 0, 0, 0 } },
-		{ { 0, 6, 1, 1, 1 }, { 0, 6, 1, 1, 1 } },
-		{ { 0, 6, 2, 2, 2 }, { 0, 6, 2, 2, 2 } },
+		{ 0, 1, { 0, 6, 3, 3, 3 }, { 0, 6, 3, 3, 3 } },
+		{ 1, 2, { 0, 6, 4, 4, 0 }, { 0, 6, 0, 0, 0 } },
+		{ 2, 3, { 0, 6, 1, 1, 1 }, { 0, 6, 1, 1, 1 } },
+		{ 3, 0, { 0, 6, 2, 2, 2 }, { 0, 6, 2, 2, 2 } },
 	  } },
 	{ .name = "a connection stalls in a reduce_scatter before an all_gather",
 	  .n = 4,
@@ -99,10 +102,10 @@ static struct recorded cases[] = {
 	  .unlaunched = NO_RANK,
 	  .stopped = NO_RANK,
 	  .links = {
-		{ { 1, 6, 2, 2, 2 }, { 1, 6, 2, 2, 2 } },
-		{ { 1, 6, 4, 4, 4 }, { 1, 4, 4, 4, 0 } },
-		{ { 0, 6, 6, 6, 4 }, { 0, 6, 4, 4, 4 } },
-		{ { 1, 4, 0, 0, 0 }, { 1, 4, 0, 0, 0 } },
+		{ 0, 1, { 1, 6, 2, 2, 2 }, { 1, 6, 2, 2, 2 } },
+		{ 1, 2, { 1, 6, 4, 4, 4 }, { 1, 4, 4, 4, 0 } },
+		{ 2, 3, { 0, 6, 6, 6, 4 }, { 0, 6, 4, 4, 4 } },
+		{ 3, 0, { 1, 4, 0, 0, 0 }, { 1, 4, 0, 0, 0 } },
 	  } },
 	{ .name = "a kernel is never launched",
 	  .n = 8,
@@ -115,14 +118,14 @@ static struct recorded cases[] = {
 	  .unlaunched = 7u,
 	  .stopped = NO_RANK,
 	  .links = {
-		{ { 0, 6, 2, 2, 2 }, { 0, 6, 2, 2, 2 } },
-		{ { 0, 8, 4, 4, 4 }, { 0, 8, 4, 4, 4 } },
-		{ { 0, 10, 6, 6, 6 }, { 0, 10, 6, 6, 6 } },
-		{ { 0, 12, 8, 8, 8 }, { 0, 12, 8, 8, 8 } },
-		{ { 0, 14, 10, 10, 10 }, { 0, 14, 10, 10, 10 } },
-		{ { 0, 16, 12, 12, 12 }, { 0, 16, 12, 12, 12 } },
-		{ { 0, 18, 14, 14, 14 }, { 0, 4, 4, 4, 0 } },
-		{ { 0, 4, 0, 0, 0 }, { 0, 4, 0, 0, 0 } },
+		{ 0, 1, { 0, 6, 2, 2, 2 }, { 0, 6, 2, 2, 2 } },
+		{ 1, 2, { 0, 8, 4, 4, 4 }, { 0, 8, 4, 4, 4 } },
+		{ 2, 3, { 0, 10, 6, 6, 6 }, { 0, 10, 6, 6, 6 } },
+		{ 3, 4, { 0, 12, 8, 8, 8 }, { 0, 12, 8, 8, 8 } },
+		{ 4, 5, { 0, 14, 10, 10, 10 }, { 0, 14, 10, 10, 10 } },
+		{ 5, 6, { 0, 16, 12, 12, 12 }, { 0, 16, 12, 12, 12 } },
+		{ 6, 7, { 0, 18, 14, 14, 14 }, { 0, 4, 4, 4, 0 } },
+		{ 7, 0, { 0, 4, 0, 0, 0 }, { 0, 4, 0, 0, 0 } },
 	  } },
 	{ .name = "a GPU stops in the middle of a kernel",
 	  .n = 4,
@@ -135,10 +138,32 @@ static struct recorded cases[] = {
 	  .unlaunched = NO_RANK,
 	  .stopped = 1u,
 	  .links = {
-		{ { 0, 12, 11, 11, 11 }, { 0, 7, 7, 7, 3 } },
-		{ { 0, 9, 5, 5, 5 }, { 0, 9, 5, 5, 5 } },
-		{ { 0, 11, 7, 7, 7 }, { 0, 11, 7, 7, 7 } },
-		{ { 0, 12, 9, 9, 9 }, { 0, 12, 9, 9, 9 } },
+		{ 0, 1, { 0, 12, 11, 11, 11 }, { 0, 7, 7, 7, 3 } },
+		{ 1, 2, { 0, 9, 5, 5, 5 }, { 0, 9, 5, 5, 5 } },
+		{ 2, 3, { 0, 11, 7, 7, 7 }, { 0, 11, 7, 7, 7 } },
+		{ 3, 0, { 0, 12, 9, 9, 9 }, { 0, 12, 9, 9, 9 } },
+	  } },
+	{ .name = "a connection of a tree stalls on the way down",
+	  .n = 5,
+	  .n_ops = 1,
+	  .n_rounds = 44,
+	  .slices = 1,
+	  .depth = 8,
+	  .kind = PROXY_ALL_REDUCE,
+	  .way = PROXY_TREE,
+	  .order = { 1, 2, 3, 4, 0 },
+	  .link = 1u,
+	  .unlaunched = NO_RANK,
+	  .stopped = NO_RANK,
+	  .links = {
+		{ 0, 1, { 1, 0, 0, 0, 0 }, { 0, 39, 39, 39, 31 } },
+		{ 1, 0, { 0, 31, 31, 31, 23 }, { 0, 31, 23, 23, 23 } },
+		{ 3, 0, { 1, 0, 0, 0, 0 }, { 1, 0, 0, 0, 0 } },
+		{ 0, 3, { 0, 31, 23, 23, 23 }, { 0, 31, 23, 23, 23 } },
+		{ 2, 3, { 1, 0, 0, 0, 0 }, { 1, 0, 0, 0, 0 } },
+		{ 3, 2, { 0, 31, 23, 23, 23 }, { 0, 31, 23, 23, 23 } },
+		{ 4, 3, { 1, 0, 0, 0, 0 }, { 1, 0, 0, 0, 0 } },
+		{ 3, 4, { 0, 31, 23, 23, 23 }, { 0, 31, 23, 23, 23 } },
 	  } },
 };
 
@@ -152,14 +177,26 @@ static void lay(const struct recorded *r, struct proxy_comm *c)
 	*c = (struct proxy_comm){ .n = r->n,
 				  .n_channels = 1,
 				  .n_ops = r->n_ops,
-				  .way = PROXY_RING,
+				  .way = r->way,
 				  .kind = r->kind,
 				  .depth = r->depth };
-	for (uint32_t m = 0; m < r->n; m++)
-		c->order[m] = c->host[m] = m;
-	cr_assert_eq(proxy_comm_lay(c, r->n_rounds, r->slices, false, AMPLE_ROOM), 0);
+	for (uint32_t m = 0; m < r->n; m++) {
+		c->order[m] = r->way == PROXY_TREE ? r->order[m] : m;
+		c->host[m] = m;
+	}
+	cr_assert_eq(proxy_comm_lay(c, r->n_rounds, r->slices, true, AMPLE_ROOM), 0);
 	if (r->unlaunched != NO_RANK)
 		c->never_launched[r->unlaunched] = 0;
+}
+
+/* Returns the model's link for a recorded one. */
+static struct proxy_link *link_of(struct proxy_comm *c, const struct recorded_link *l)
+{
+	for (uint32_t i = 0; i < c->n_links; i++)
+		if (c->links[i].from == l->from && c->links[i].to == l->to)
+			return &c->links[i];
+	cr_assert(false, "the model has no link %u -> %u", l->from, l->to);
+	return NULL;
 }
 
 /*
@@ -170,7 +207,7 @@ static void strike(const struct recorded *r, struct proxy_comm *c, uint32_t now)
 {
 	if (r->link != NO_RANK) {
 		const struct recorded_link *want = &r->links[r->link];
-		struct proxy_link *l = &c->links[r->link];
+		struct proxy_link *l = link_of(c, want);
 
 		if (l->in.op == want->in.op && l->in.second == want->in.received &&
 		    l->dead_from == UINT32_MAX)
@@ -185,25 +222,26 @@ static void strike(const struct recorded *r, struct proxy_comm *c, uint32_t now)
 		c->gpu_dead_from[r->stopped] = now;
 }
 
-static void must_be_equal(const struct recorded *r, const struct proxy_comm *c)
+static void must_be_equal(const struct recorded *r, struct proxy_comm *c)
 {
-	for (uint32_t i = 0; i < r->n; i++) {
+	for (uint32_t i = 0; i < c->n_links; i++) {
 		const struct recorded_link *want = &r->links[i];
-		const struct proxy_end *out = &c->links[i].out, *in = &c->links[i].in;
+		const struct proxy_end *out = &link_of(c, want)->out;
+		const struct proxy_end *in = &link_of(c, want)->in;
 
 		cr_expect(out->op == want->out.op && out->posted == want->out.posted &&
 				  out->second == want->out.ready &&
 				  out->third == want->out.handed && out->done == want->out.done,
-			  "%s: sender of link %u: op %u, %u %u %u %u; NCCL: op %u, %u %u %u %u",
-			  r->name, i, out->op, out->posted, out->second, out->third, out->done,
-			  want->out.op, want->out.posted, want->out.ready, want->out.handed,
-			  want->out.done);
+			  "%s: sender of %u -> %u: op %u, %u %u %u %u; NCCL: op %u, %u %u %u %u",
+			  r->name, want->from, want->to, out->op, out->posted, out->second,
+			  out->third, out->done, want->out.op, want->out.posted, want->out.ready,
+			  want->out.handed, want->out.done);
 		cr_expect(in->op == want->in.op && in->posted == want->in.posted &&
 				  in->second == want->in.received && in->third == want->in.given &&
 				  in->done == want->in.done,
-			  "%s: receiver of link %u: op %u, %u %u %u %u; NCCL: op %u, %u %u %u %u",
-			  r->name, i, in->op, in->posted, in->second, in->third, in->done,
-			  want->in.op, want->in.posted, want->in.received, want->in.given,
+			  "%s: receiver of %u -> %u: op %u, %u %u %u %u; NCCL: op %u, %u %u %u %u",
+			  r->name, want->from, want->to, in->op, in->posted, in->second, in->third,
+			  in->done, want->in.op, want->in.posted, want->in.received, want->in.given,
 			  want->in.done);
 	}
 }
