@@ -41,6 +41,12 @@
 #define SLOW_FACTOR_OF_ONE 25
 /* We compare only connections that have confirmed at least this many steps. */
 #define SLOW_MIN_STEPS 2u
+/*
+ * If no other connection can be compared, a step of a slow connection takes at least this long, and
+ * at least this many others show that the connection holds them up (count_held_up()).
+ */
+#define SLOW_ALONE_NS (INT64_C(100) * 1000000)
+#define SLOW_ALONE_HELD_UP 2u
 
 struct judge {
 	const struct cw_snapshot *snap;
@@ -234,6 +240,62 @@ static int64_t step_ns(const struct connection_edge *e, bool confirms_arrival)
 }
 
 /*
+ * True if the time of edge b says something about edge a. Edges between the same two nodes, in the
+ * same direction, are slow alike.
+ */
+static bool is_comparable(const struct judge *j, const struct connection_edge *a,
+			  const struct connection_edge *b)
+{
+	return is_of_op(j, b) && (rank_of(j, a->sender)->node != rank_of(j, b->sender)->node ||
+				  rank_of(j, a->receiver)->node != rank_of(j, b->receiver)->node);
+}
+
+/* True if the network has data of the edge, and the receiver has a buffer for them. */
+static bool has_data_in_network(const struct connection_edge *e)
+{
+	return has_room(e) && e->out.ready > e->in.ready;
+}
+
+/*
+ * True if the network has data of another edge for a comparable time. All connections may be slow
+ * then.
+ */
+static bool is_matched(const struct judge *j, const struct connection_edge *slow)
+{
+	for (uint32_t i = 0; i < j->edges.n; i++) {
+		const struct connection_edge *e = &j->edges.v[i];
+
+		if (is_comparable(j, slow, e) && has_data_in_network(e) &&
+		    busy_step_ns(e) > busy_step_ns(slow) / SLOW_FACTOR)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Counts the edges that wait for a slow one. Either they have data that the receiver's GPU does not
+ * take, or the network has transferred all their data far more quickly.
+ */
+static unsigned count_held_up(const struct judge *j, const struct connection_edge *slow)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < j->edges.n; i++) {
+		const struct connection_edge *e = &j->edges.v[i];
+
+		if (!is_comparable(j, slow, e) || !e->out.row || !e->out.is_known ||
+		    !e->in.is_known)
+			continue;
+		if (!has_room(e))
+			n += e->out.ready > e->in.done;
+		else
+			n += e->out.done && e->out.ready == e->in.ready && busy_step_ns(e) &&
+			     busy_step_ns(e) <= busy_step_ns(slow) / SLOW_FACTOR_OF_ONE;
+	}
+	return n;
+}
+
+/*
  * Finds a connection that moves, but whose steps take far longer than those of the others. The slow
  * connection is always busy, and the others are idle most of the time.
  */
@@ -247,28 +309,28 @@ static void find_slow(struct judge *j)
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
 
-		if (is_of_op(j, e) && has_room(e) && e->out.ready > e->in.ready &&
-		    e->in.ready == e->in.done && (!best || busy_step_ns(e) > busy_step_ns(best)))
+		/* The receiver's GPU may be about to take the newest step. */
+		if (is_of_op(j, e) && has_data_in_network(e) && e->in.ready <= e->in.done + 1 &&
+		    (!best || busy_step_ns(e) > busy_step_ns(best)))
 			best = e;
 	}
-	if (!best || edge_stands(j, best) || !busy_step_ns(best))
+	if (!best || edge_stands(j, best) || !busy_step_ns(best) || is_matched(j, best))
 		return;
 	confirms_arrival = best->out.done <= best->in.ready;
 	for (uint32_t i = 0; i < j->edges.n; i++) {
 		const struct connection_edge *e = &j->edges.v[i];
-		int64_t ns = is_of_op(j, e) ? step_ns(e, confirms_arrival) : -1;
+		int64_t ns = is_comparable(j, best, e) ? step_ns(e, confirms_arrival) : -1;
 
-		/* Edges between the same two nodes, in the same direction, are slow alike. */
-		if (ns >= 0 && rank_of(j, best->sender)->node == rank_of(j, e->sender)->node &&
-		    rank_of(j, best->receiver)->node == rank_of(j, e->receiver)->node)
-			continue;
 		n_others += ns >= 0;
 		if (ns > slowest_ns)
 			slowest_ns = ns;
 	}
 	if (n_others == 1 && !confirms_arrival)
 		factor = SLOW_FACTOR_OF_ONE;
-	if (!n_others || slowest_ns > busy_step_ns(best) / factor)
+	if (!n_others &&
+	    (busy_step_ns(best) < SLOW_ALONE_NS || count_held_up(j, best) < SLOW_ALONE_HELD_UP))
+		return;
+	if (slowest_ns > busy_step_ns(best) / factor)
 		return;
 	j->found.detail = CW_DETAIL_SLOW_CONNECTION;
 	j->found.link = link_of(j, best);

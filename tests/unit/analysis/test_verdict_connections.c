@@ -326,6 +326,45 @@ Test(verdict_connections, name_a_slow_connection)
 	cr_assert_eq(judge()->detail, CW_DETAIL_NONE, "five times as slow is not ten times");
 }
 
+/* Rank 1's link to rank 2 takes a second for a step. All data wait before it, none behind it. */
+static void slow_down_alone(void)
+{
+	break_sender();
+	set_edge(0, 24, 24, 24, 24);
+	set_received(1, 24, 24, 16);
+	set_edge(3, 32, 32, 32, 32);
+	set_received(0, 32, 32, 24);
+	set_idle(2, 0);
+	for (uint32_t m = 0; m < N; m++)
+		for (unsigned side = 0; side < 2; side++)
+			rows[m][side].same_since_ns = snap->now_ns - SB_S / 2;
+	rows[1][0].held_ns = 8 * SB_S;
+}
+
+Test(verdict_connections, name_a_slow_connection_that_the_others_wait_for)
+{
+	slow_down_alone();
+	cr_assert_eq(judge()->detail, CW_DETAIL_SLOW_CONNECTION);
+	cr_assert_eq(verdict.link.sender, 1);
+	rows[1][0].held_ns = 8 * SB_S / 20;
+	cr_assert_eq(judge()->detail, CW_DETAIL_NONE, "50 ms may be usual in this network");
+	slow_down_alone();
+	set_idle(3, 0);
+	cr_assert_eq(judge()->detail, CW_DETAIL_NONE, "only one connection waits");
+}
+
+/* Sockets confirm data that have not arrived. */
+Test(verdict_connections, accuse_no_connection_if_another_is_as_slow)
+{
+	slow_down_alone();
+	set_edge(1, 16, 16, 16, 12);
+	cr_assert_eq(judge()->detail, CW_DETAIL_SLOW_CONNECTION);
+	set_edge(2, 20, 20, 20, 16);
+	set_received(3, 20, 12, 12);
+	rows[2][0].held_ns = 4 * SB_S;
+	cr_assert_eq(judge()->detail, CW_DETAIL_NONE);
+}
+
 /* NVIDIA/nccl#2353: the call waits for a place in the proxy's pool. */
 Test(verdict_connections, name_the_rank_whose_call_has_not_reached_its_proxy)
 {
