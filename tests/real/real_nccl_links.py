@@ -196,10 +196,11 @@ class Run:
         links = self.links()
         one = links[draw.culprit % len(links)]
         sender, receiver = one[:2]
-        broken = {
-            "one-way": [l for l in links if l[:2] == (sender, receiver)],
-            "cut": [l for l in links if l[:2] in ((sender, receiver), (receiver, sender))],
-        }.get(draw.fault, [one])
+        there = [l for l in links if l[:2] == (sender, receiver)]
+        both = [l for l in links if l[:2] in ((sender, receiver), (receiver, sender))]
+        # Packets of one direction carry the confirmations of the other.
+        broken = {"one-way": both if draw.way == PACKETS else there,
+                  "cut": both}.get(draw.fault, [one])
         addresses = [l[3] for l in broken]
         if draw.way == PACKETS:
             self.networks.lose(sender, receiver)
