@@ -15,11 +15,17 @@
 #include <utlist.h>
 
 #include "common/cleanup.h"
+#include "identity/job_id.h"
+#include "leader/incident/evidence_set.h"
+#include "leader/incident/incident.h"
 #include "leader/incident/incident_journal.h"
 #include "leader/postmortem_doc.h"
 #include "model/cause.h"
 #include "model/death.h"
 #include "model/nccl_result.h"
+#include "proto/messages.h"
+#include "report/doc/incident_doc.h"
+#include "report/doc/incident_facts.h"
 #include "report/doc/said_doc.h"
 #include "say/english.h"
 
@@ -53,6 +59,10 @@ struct cw_postmortem {
 	char cancelled[256];
 	char job[256];
 	uint32_t uid, verdict_class;
+	/* Evidence about the crash of the first ranks; NULL effects = not requested. */
+	const struct cw_leader_effects *effects;
+	struct cw_evidence_set evidence;
+	struct cw_job_id job_id;
 };
 
 /* ---- a living job ---- */
@@ -404,9 +414,18 @@ static const struct cw_postmortem_wait *blamed(struct cw_postmortem *postmortem,
 
 /* ---- output ---- */
 
+static void drop_evidence(struct cw_postmortem *postmortem)
+{
+	if (postmortem->effects)
+		postmortem->effects->cancel(postmortem->effects->user, postmortem);
+	postmortem->effects = NULL;
+	cw_evidence_set_fini(&postmortem->evidence);
+}
+
 static void finish(struct cw_postmortem *postmortem)
 {
 	postmortem->is_done = true;
+	drop_evidence(postmortem);
 	json_decref(postmortem->doc);
 	postmortem->doc = NULL;
 }
@@ -428,6 +447,61 @@ static void log_postmortem(const struct cw_postmortem *pm, const struct cw_leade
 		       cw_class_name(pm->verdict_class));
 	(void)snprintf(uid, sizeof(uid), "COLLWATCH_UID=%u", pm->uid);
 	effects->event(effects->user, CW_LOG_NOTICE, CW_MESSAGE_ID_POSTMORTEM, text, fields);
+}
+
+static void on_evidence(const char *node, const struct cw_message *reply, void *user)
+{
+	struct cw_postmortem *pm = user;
+
+	cw_evidence_set_take(&pm->evidence, node, reply);
+}
+
+/*
+ * Requests the stacks of the first ranks, if they crashed. The answers come before the document has
+ * settled. If an alert was sent, its bundle has these stacks.
+ */
+static void ask_crashes(struct cw_postmortem *pm, const struct cw_leader_effects *effects,
+			const struct cw_postmortem_input *input, const bool *is_first)
+{
+	struct cw_culprit culprits[CW_INCIDENT_MAX_CULPRITS] = { 0 };
+	struct cw_verdict verdict = { .verdict_class = CW_CLASS_PROCESS_DEAD,
+				      .culprits = culprits,
+				      .waiting_since_ns = 1 };
+
+	if (pm->effects || *pm->incident)
+		return;
+	for (uint32_t i = 0;
+	     i < input->snap->n_ranks && verdict.n_culprits < CW_INCIDENT_MAX_CULPRITS; i++)
+		if (is_first[i])
+			culprits[verdict.n_culprits++].rank = i;
+	if (cw_job_id_make(pm->uid, pm->job, &pm->job_id) < 0)
+		return; /* out of memory: the post-mortem has no stacks */
+	pm->effects = effects;
+	/* The function logs errors itself. */
+	(void)cw_evidence_set_request(
+		&pm->evidence, CW_EVIDENCE_PROC | CW_EVIDENCE_NATIVE | CW_EVIDENCE_PYTHON, effects,
+		&pm->job_id, input->snap, &verdict, CW_INCIDENT_EVIDENCE_MS, on_evidence, pm);
+}
+
+/* Adds the stacks to the document. If memory runs out, the document has none. */
+static void add_crashes(struct cw_postmortem *pm)
+{
+	json_t *evidence = cw_evidence_set_array(&pm->evidence), *doc = NULL;
+	struct cw_arena arena = { 0 };
+	struct cw_incident_facts facts;
+
+	if (json_array_size(evidence) &&
+	    cw_incident_facts_read(pm->doc, &arena, &facts, NULL, NULL) == 0 &&
+	    cw_incident_facts_add_evidence(&facts, &arena, evidence) == 0) {
+		facts.ending = facts.summary.text; /* no alert was sent, so they are the same */
+		doc = cw_incident_facts_write(&facts);
+	}
+	if (doc) {
+		json_decref(pm->doc);
+		pm->doc = doc;
+	}
+	cw_arena_fini(&arena);
+	json_decref(evidence);
 }
 
 static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effects *effects)
@@ -462,6 +536,7 @@ static void put_postmortem(struct cw_postmortem *pm, const struct cw_leader_effe
 static void conclude(struct cw_postmortem *pm, const struct cw_leader_effects *effects)
 {
 	if (pm->doc) {
+		add_crashes(pm);
 		put_postmortem(pm, effects);
 		return;
 	}
@@ -506,7 +581,8 @@ static void keep(json_t *doc, const json_t *old, const char *key)
 		(void)json_object_set(doc, key, list);
 }
 
-static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input,
+static int make_doc(struct cw_postmortem *postmortem, const struct cw_leader_effects *effects,
+		    const struct cw_postmortem_input *input,
 		    const struct cw_postmortem_death *deaths, const bool *is_first)
 {
 	struct cw_postmortem_input completed = *input;
@@ -548,10 +624,12 @@ static int make_doc(struct cw_postmortem *postmortem, const struct cw_postmortem
 	postmortem->verdict_class = (uint32_t)cw_class_from_name(
 		/* The name is one that we wrote. */
 		json_string_value(json_object_get(doc, "class")));
+	ask_crashes(postmortem, effects, input, is_first);
 	return 0;
 }
 
-static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_input *input)
+static int update(struct cw_postmortem *postmortem, const struct cw_leader_effects *effects,
+		  const struct cw_postmortem_input *input)
 {
 	uint32_t n = input->snap->n_ranks;
 	_cleanup_(freep) struct cw_postmortem_death *deaths =
@@ -574,7 +652,7 @@ static int update(struct cw_postmortem *postmortem, const struct cw_postmortem_i
 			       r->cause && *r->cause ? r->cause : how);
 	}
 	if (postmortem->first.outcome == CW_POSTMORTEM_FAILED || has_unalerted_wrong_data(input))
-		return make_doc(postmortem, input, deaths, is_first);
+		return make_doc(postmortem, effects, input, deaths, is_first);
 	if (postmortem->first.outcome == CW_POSTMORTEM_CANCELLED && postmortem->doc) {
 		/* After all reports we know that the job did not fail. */
 		json_decref(postmortem->doc);
@@ -614,7 +692,7 @@ void cw_postmortem_evaluate(struct cw_postmortems *all, const struct cw_leader_e
 	}
 	if (!e->has_memory && input->is_partitioned)
 		return;
-	if (update(e, input) < 0) {
+	if (update(e, effects, input) < 0) {
 		leader_log(effects, CW_LOG_ERR, "job=%s: out of memory for its post-mortem",
 			   e->job);
 		return; /* the old document stays */
@@ -631,6 +709,7 @@ static void forget(struct cw_postmortems *all, struct cw_postmortem *postmortem)
 {
 	DL_DELETE(all->list, postmortem);
 	all->n--;
+	drop_evidence(postmortem);
 	json_decref(postmortem->doc);
 	free(postmortem);
 }

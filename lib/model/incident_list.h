@@ -97,6 +97,7 @@
 	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "sentence about the culprit's position and activity") \
 	X(TEXT, FULL, kernel, "kernel", OPTIONAL, WORDS, "", "facts of the kernel about the main thread; absent if not known in time") \
 	X(BOOL, TRUE, is_stopped, "stopped", OPTIONAL, NONE, "", "the incident has one culprit, which a signal stopped (state T); the summary says so") \
+	X(TEXTS, FULL, crash_stack, "crash_stack", OPTIONAL, WORDS, "", "frames of the thread that got the fatal signal, innermost first, from the [core file](design/evidence.md#crashes)") \
 	X(TEXT, FULL, sits_in, "sits_in", OPTIONAL, WORDS, "", "innermost frame of the user's code, and its caller; absent if not known in time. The summary repeats it for a single culprit")
 
 #define CW_INCIDENT_VICTIMS_FACTS(X) \

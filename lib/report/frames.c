@@ -271,6 +271,35 @@ static char *position(const json_t *evidence, bool has_caller, char *buf, size_t
 	return buf;
 }
 
+const json_t *cw_frame_crash_frames(const json_t *evidence, bool *ret_is_python)
+{
+	const json_t *frames = json_object_get(cw_frame_python_thread(evidence), "frames");
+	const json_t *threads = json_object_get(json_object_get(evidence, "native"), "threads");
+	const json_t *thread;
+	size_t i;
+
+	if (cw_json_int(json_object_get(evidence, "core"), "tid", 0) <= 0)
+		return NULL;
+	*ret_is_python = json_array_size(frames) > 0;
+	if (*ret_is_python)
+		return frames;
+	json_array_foreach (threads, i, thread)
+		if (cw_json_int(thread, "tid", -1) == cw_frame_shown_tid(evidence))
+			return json_object_get(thread, "frames");
+	return NULL;
+}
+
+char *cw_frame_text(const json_t *frame, bool is_python, char *buf, size_t len)
+{
+	const char *module = cw_text_base_name(cw_json_str(frame, "module", ""));
+
+	*buf = '\0';
+	append_frame(buf, len, frame, is_python ? "function" : "symbol", "");
+	if (!is_python && *module && !*cw_json_str(frame, "file", ""))
+		cw_text_append(buf, len, " (%s)", module);
+	return buf;
+}
+
 char *cw_evidence_position(const json_t *evidence, char *buf, size_t len)
 {
 	return position(evidence, true, buf, len);

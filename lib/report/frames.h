@@ -59,6 +59,15 @@ const char *cw_frame_crash(const json_t *evidence, char *buf, size_t len);
  */
 const json_t *cw_frame_python_thread(const json_t *evidence);
 
+/*
+ * Returns the frames of the thread that crashed: its Python frames or, if it has none, its native
+ * ones (*ret_is_python). NULL = there are none. Borrowed.
+ */
+const json_t *cw_frame_crash_frames(const json_t *evidence, bool *ret_is_python);
+
+/* Writes "read_sample (train_loop.py:88)" or "abort (libc.so.6)". Returns buf. */
+char *cw_frame_text(const json_t *frame, bool is_python, char *buf, size_t len);
+
 /* Return the "proc" facts about the main thread, or about the thread tid. NULL = none. Borrowed. */
 const json_t *frame_proc_main(const json_t *evidence);
 const json_t *frame_proc_thread(const json_t *evidence, json_int_t tid);

@@ -39,7 +39,7 @@ def without_core():
 def daemon_of_all():
     with Daemon() as daemon:
         daemon.start()
-        for name, limit in (("python", with_core), ("none", without_core), ("native", with_core)):
+        for name, limit in (("python", with_core), ("none", without_core), ("native", with_core), ("gone", with_core)):
             dying = [sys.executable, DYING_RANK, TRAIN_LOOP_PY]
             program = TRAIN_LOOP if name == "native" else [[TRAIN_LOOP], dying].__getitem__
             cwd = f"{daemon.dir}/cwd-{name}"
@@ -51,6 +51,9 @@ def daemon_of_all():
                 job.ranks[FAULTY].send_signal(signal.SIGSEGV)
             else:
                 job.write_line(FAULTY, "segfault")
+            if job.name == "gone":
+                job.ranks[FAULTY].wait()
+                job.kill(0)
         yield daemon
 
 
@@ -90,3 +93,12 @@ def test_without_a_core_file_the_report_says_why(daemon):
     expect((one["core"]["status"], one["core"]["tid"]) == ("absent", 0), one["core"])
     expect("no stacks: it had ended; it left no core file" in text, text)
     expect("crashed in" not in incident["summary"], incident["summary"])
+
+
+def test_the_post_mortem_of_a_job_that_ended_before_the_alert_shows_the_stack(daemon):
+    (doc,) = wait_until(lambda: daemon.postmortems("gone"), daemon.log)
+    expect(not deviations(doc), deviations(doc))
+    (culprit,) = doc["culprits"]
+    expect(culprit["rank"] == FAULTY and culprit["crash_stack"][1].startswith("<lambda> (dying_rank.py:"), culprit)
+    text = re.sub(r"\s+", " ", daemon.ask("report", doc["id"], check=False).stdout)
+    expect("Stack of the crash, innermost first rank 1, from its core file: string_at (" in text and "Rank 1 crashed in" in text, text)

@@ -630,6 +630,38 @@ static int add_seen(struct cw_arena *arena, struct cw_incident_culprit *culprit,
 	return bad;
 }
 
+/* We show at most this many frames of a crash. */
+#define CRASH_FRAMES_MAX 16u
+
+/* Adds the stack of a crash, unless the fact has it already. Returns 0, or -1 if out of memory. */
+static int add_crash(struct cw_arena *arena, struct cw_incident_culprit *culprit,
+		     const json_t *seen)
+{
+	bool is_python;
+	const json_t *frames = cw_frame_crash_frames(seen, &is_python), *frame;
+	char text[256];
+	size_t i;
+
+	if (culprit->n_crash_stack || json_array_size(frames) == 0)
+		return 0;
+	culprit->crash_stack = cw_arena_new_array(arena, const char *, CRASH_FRAMES_MAX);
+	if (!culprit->crash_stack)
+		return -1;
+	json_array_foreach (frames, i, frame) {
+		const char *copy;
+
+		if (culprit->n_crash_stack == CRASH_FRAMES_MAX)
+			break;
+		if (i > 0 && !is_python && frame_is_folded_native(frame))
+			continue;
+		copy = cw_arena_strdup(arena, cw_frame_text(frame, is_python, text, sizeof(text)));
+		if (!copy)
+			return -1;
+		culprit->crash_stack[culprit->n_crash_stack++] = copy;
+	}
+	return 0;
+}
+
 int cw_incident_facts_add_evidence(struct cw_incident_facts *incident, struct cw_arena *arena,
 				   const json_t *evidence)
 {
@@ -645,6 +677,7 @@ int cw_incident_facts_add_evidence(struct cw_incident_facts *incident, struct cw
 		bad |= set_text(arena, &culprit->kernel,
 				cw_evidence_kernel(seen, kernel, sizeof(kernel)));
 		bad |= add_seen(arena, culprit, seen);
+		bad |= add_crash(arena, culprit, seen);
 		bad |= incident->n_culprits == 1 ? note_culprit(incident, arena, culprit, seen)
 						 : note_position(arena, culprit, seen);
 	}

@@ -141,6 +141,27 @@ static void put_time(FILE *out, const char *label, int64_t wall_ns)
 	html_put_fact(out, label, wall_ns ? cw_wall_format(wall_ns, text) : "");
 }
 
+/* Writes the stacks of the first ranks that crashed. A page with an alert has them as evidence. */
+static void put_crashes(FILE *out, const struct cw_incident_facts *incident)
+{
+	char rank[64];
+
+	for (uint32_t i = 0; i < incident->n_culprits; i++) {
+		const struct cw_incident_culprit *culprit = &incident->culprits[i];
+
+		if (!culprit->n_crash_stack)
+			continue;
+		html_section(out, "crash", "Stack of the crash, innermost first");
+		fputs("<p>", out);
+		html_put(out, phrase_doc_rank(culprit->rank, rank, sizeof(rank)));
+		fputs(", from its core file:</p>\n<ul>\n", out);
+		for (uint32_t k = 0; k < culprit->n_crash_stack; k++)
+			html_put_item(out, culprit->crash_stack[k]);
+		fputs("</ul>\n", out);
+		html_section_end(out);
+	}
+}
+
 void html_put_postmortem(FILE *out, const struct cw_incident_facts *incident)
 {
 	if (!incident->ending)
@@ -152,6 +173,8 @@ void html_put_postmortem(FILE *out, const struct cw_incident_facts *incident)
 		fputs("</p>\n", out);
 		html_section_end(out);
 	}
+	if (incident->severity.number == CW_SEVERITY_FAILED)
+		put_crashes(out, incident);
 	put_wait(out, incident->waited_for);
 	put_ends(out, incident);
 	put_open(out, incident);

@@ -151,6 +151,26 @@ static void put_time(const struct cw_text *t, const char *label, int64_t wall_ns
 		fprintf(t->out, "  %-16s%s\n", label, cw_wall_format(wall_ns, text));
 }
 
+/* Prints the stacks of the first ranks that crashed. A report with an alert has them as evidence. */
+static void put_crashes(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	char rank[64];
+
+	for (uint32_t i = 0; i < incident->n_culprits && i < MAX_LINES; i++) {
+		const struct cw_incident_culprit *culprit = &incident->culprits[i];
+
+		if (!culprit->n_crash_stack)
+			continue;
+		cw_text_title(t, "Stack of the crash, innermost first");
+		fprintf(t->out, "  %s, from its core file:\n",
+			phrase_doc_rank(culprit->rank, rank, sizeof(rank)));
+		for (uint32_t k = 0; k < culprit->n_crash_stack; k++) {
+			fputs("    ", t->out);
+			cw_text_wrap(t, 4, 6, culprit->crash_stack[k]);
+		}
+	}
+}
+
 void cw_render_postmortem(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
 	if (!incident->ending)
@@ -161,6 +181,8 @@ void cw_render_postmortem(const struct cw_text *t, const struct cw_incident_fact
 		cw_text_wrap(t, 2, 2, incident->ending);
 	}
 	put_first(t, incident);
+	if (incident->severity.number == CW_SEVERITY_FAILED)
+		put_crashes(t, incident);
 	put_wait(t, incident->waited_for);
 	put_ends(t, incident);
 	put_open(t, incident);

@@ -20,7 +20,7 @@ static const char whole[] =
 	"'container':'c','own_pid':17,'cpus':'0-3','host_wait':'socket','end_by':'outside','term_signal':9,"
 	"'cause_kind':'killed','cause_by':'process',"
 	"'reason_said':[{'saying':'text','args':[{'text':'it waits'}]}],'reason':'it waits',"
-	"'kernel':'sleeps','stopped':true,'sits_in':'f (a.py:1)'}],"
+	"'kernel':'sleeps','stopped':true,'crash_stack':['f (a.py:1)'],'sits_in':'f (a.py:1)'}],"
 	"'victims':{'count':7,'ranks':'0-2,4-7'},"
 	"'where':{'comm':'0x00000000000000ff','comm_name':'tp','coll_seq':42,'after_seq':0,"
 	"'sides':[{'ranks':'0','op':{'kind':'broadcast','dtype':'bf16','count':8,'redop':null,"
