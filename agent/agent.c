@@ -100,6 +100,7 @@ static void arm(void)
 		return;
 	}
 	cw_labels_read(cw_record.header);
+	cw_labels_read_variables(cw_record.variables);
 	CW_STORE(cw_record.header->created_ns, cw_now_ns());
 	cw_log_start();
 	cw_features_set(features, sizeof(features) / sizeof(features[0]));

@@ -14,6 +14,7 @@
 #include "common/job_env.h"
 #include "common/parse.h"
 #include "model/signature.h"
+#include "record/nccl_variables.h"
 #include "record/pod.h"
 
 static bool comm_id_is_constant;
@@ -32,51 +33,6 @@ static const char *env(const char *name)
 	return cw_env_get(&own, name);
 }
 
-/*
- * Variables that must be the same on every rank. Each rank derives algorithm, protocol or chunking
- * from its own copy of them. We omit addresses and devices on purpose (SOCKET_IFNAME, IB_HCA,
- * HOSTID, COMM_ID, TOPO_FILE differ between healthy nodes). We also omit all variables that only
- * control what NCCL prints.
- */
-static const char *const relevant[] = { /* sorted */
-					"NCCL_ALGO",
-					"NCCL_BUFFSIZE",
-					"NCCL_CGA_CLUSTER_SIZE",
-					"NCCL_COLLNET_ENABLE",
-					"NCCL_CROSS_NIC",
-					"NCCL_CTA_POLICY",
-					"NCCL_GRAPH_MIXING_SUPPORT",
-					"NCCL_LAUNCH_ORDER_IMPLICIT",
-					"NCCL_LL128_BUFFSIZE",
-					"NCCL_LL128_NTHREADS",
-					"NCCL_LL_BUFFSIZE",
-					"NCCL_MAX_CTAS",
-					"NCCL_MAX_NCHANNELS",
-					"NCCL_MAX_NRINGS",
-					"NCCL_MAX_P2P_NCHANNELS",
-					"NCCL_MIN_CTAS",
-					"NCCL_MIN_NCHANNELS",
-					"NCCL_MIN_NRINGS",
-					"NCCL_MIN_P2P_NCHANNELS",
-					"NCCL_MNNVL_ENABLE",
-					"NCCL_NCHANNELS_PER_NET_PEER",
-					"NCCL_NTHREADS",
-					"NCCL_NVLS_CHUNKSIZE",
-					"NCCL_NVLS_ENABLE",
-					"NCCL_NVLS_NCHANNELS",
-					"NCCL_P2P_LL_THRESHOLD",
-					"NCCL_P2P_NET_CHUNKSIZE",
-					"NCCL_P2P_NVL_CHUNKSIZE",
-					"NCCL_P2P_PCI_CHUNKSIZE",
-					"NCCL_PROTO",
-					"NCCL_PXN_C2C",
-					"NCCL_PXN_DISABLE",
-					"NCCL_SHRINK_SHARE",
-					"NCCL_THREAD_THRESHOLDS",
-					"NCCL_TREE_THRESHOLD",
-					NULL
-};
-
 static uint64_t hash_text(uint64_t h, const char *text)
 {
 	while (*text) {
@@ -93,11 +49,12 @@ static uint64_t env_hash(void)
 {
 	uint64_t h = CW_HASH_INIT;
 
-	for (unsigned i = 0; relevant[i]; i++) {
-		const char *value = env(relevant[i]);
+	for (size_t i = 0; i < cw_n_nccl_variable_rules; i++) {
+		const struct cw_nccl_variable_rule *rule = &cw_nccl_variable_rules[i];
+		const char *value = rule->is_hashed ? env(rule->name) : NULL;
 
 		if (value)
-			h = hash_text(hash_text(h, relevant[i]), value);
+			h = hash_text(hash_text(h, rule->name), value);
 	}
 	return h == CW_HASH_INIT ? 0 : h;
 }
@@ -202,6 +159,12 @@ static void read_pod(struct cw_rec_header *h)
 	(void)snprintf(h->pod, sizeof(h->pod), "%s", pod.name);
 	(void)snprintf(h->pod_namespace, sizeof(h->pod_namespace), "%s", pod.ns);
 	(void)snprintf(h->container, sizeof(h->container), "%s", pod.container);
+}
+
+void cw_labels_read_variables(struct cw_rec_variables *variables)
+{
+	variables->omitted =
+		cw_nccl_variables_write(environ, variables->text, sizeof(variables->text));
 }
 
 void cw_labels_read(struct cw_rec_header *h)

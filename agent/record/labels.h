@@ -17,6 +17,12 @@
 void cw_labels_read(struct cw_rec_header *header);
 
 /*
+ * Fills the names and values of the process's NCCL_* variables. We read them once, so variables
+ * that NCCL takes from its configuration file later are missing.
+ */
+void cw_labels_read_variables(struct cw_rec_variables *variables);
+
+/*
  * Sets the job timeout that the framework itself reports. This timeout replaces one from
  * environment and arguments, but never COLLWATCH_JOB_TIMEOUT. Any thread, once the record exists.
  */

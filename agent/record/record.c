@@ -49,7 +49,7 @@ static uint64_t place(struct plan *plan, uint32_t type, uint32_t entry_bytes, ui
 
 struct offsets {
 	uint64_t comms, ring, p2p, info, progress, modules, summaries, times, replays, templates;
-	uint64_t connections;
+	uint64_t connections, variables;
 	uint64_t stacks, frames; /* 0 = the record has no call stacks */
 };
 
@@ -83,6 +83,7 @@ static struct offsets lay_out(struct plan *plan, uint64_t page, bool has_stacks)
 			    CW_REC_TEMPLATES, 64);
 	o.connections = place(plan, CW_REC_SECTION_CONNECTIONS, sizeof(struct cw_rec_connection),
 			      CW_REC_CONNECTIONS, 64);
+	o.variables = place(plan, CW_REC_SECTION_VARIABLES, sizeof(struct cw_rec_variables), 1, 64);
 	if (has_stacks) {
 		o.stacks = place(plan, CW_REC_SECTION_STACKS, sizeof(struct cw_rec_stack),
 				 CW_REC_STACKS, 64);
@@ -157,6 +158,7 @@ static void take(void *memory, const struct plan *plan, const struct offsets *o)
 		.replays = (void *)(base + o->replays),
 		.templates = (void *)(base + o->templates),
 		.connections = (void *)(base + o->connections),
+		.variables = (void *)(base + o->variables),
 		.stacks = o->stacks ? (void *)(base + o->stacks) : NULL,
 		.frames = o->frames ? (void *)(base + o->frames) : NULL,
 		.total_bytes = plan->end,

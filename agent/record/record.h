@@ -31,6 +31,7 @@ struct cw_record {
 	struct cw_rec_replay *replays;
 	struct cw_rec_template *templates;
 	struct cw_rec_connection *connections;
+	struct cw_rec_variables *variables;
 	/* `stacks` and `frames` are NULL if the record has no call stacks. */
 	struct cw_rec_stack *stacks;
 	struct cw_rec_frame *frames;

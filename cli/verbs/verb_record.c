@@ -280,6 +280,29 @@ static void show_connections(const struct cw_record *rec)
 		       found.omitted.impossible, found.omitted.impossible == 1 ? " is" : "s are");
 }
 
+/* Reads the NCCL_* variables of a record. A record that we cannot read has none. */
+static struct cw_rec_variables read_variables(const struct cw_record *rec)
+{
+	struct cw_rec_variables found;
+
+	if (cw_record_nccl_variables(rec, &found) < 0)
+		found = (struct cw_rec_variables){ .omitted = 0 };
+	return found;
+}
+
+static void show_variables(const struct cw_record *rec)
+{
+	struct cw_rec_variables found = read_variables(rec);
+	const char *at = found.text;
+	struct cw_nccl_variable v;
+
+	while (cw_nccl_variables_next(&at, &v))
+		printf("  %.*s=%.*s\n", (int)v.name_len, v.name, (int)v.value_len, v.value);
+	if (found.omitted)
+		printf("  coverage: %u more NCCL_* variable%s found no place\n", found.omitted,
+		       plural(found.omitted));
+}
+
 static int show_text(struct cw_record *rec, uint64_t most)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
@@ -309,6 +332,7 @@ static int show_text(struct cw_record *rec, uint64_t most)
 	if (h->progress_untracked)
 		printf("  progress writes were left out for %" PRIu64 " call%s\n",
 		       h->progress_untracked, plural(h->progress_untracked));
+	show_variables(rec);
 	for (size_t i = 0; i < n; i++)
 		show_comm(rec, &comms[i], most);
 	show_connections(rec);
@@ -444,6 +468,7 @@ static int add_connections(json_t *doc, const struct cw_record *rec)
 static json_t *record_doc(struct cw_record *rec, uint64_t most)
 {
 	const struct cw_rec_header *h = cw_record_header(rec);
+	struct cw_rec_variables variables = read_variables(rec);
 	json_t *doc, *list = json_array();
 	const struct cw_record_comm *comms;
 	int bad = 0;
@@ -459,6 +484,8 @@ static json_t *record_doc(struct cw_record *rec, uint64_t most)
 		{ "world_size", json_integer(h->world_size_label) },
 		{ "pid", json_integer(h->pid) },
 		{ "nccl_version", json_integer(h->nccl_version) },
+		{ "nccl_variables", cw_json_text(variables.text) },
+		{ "nccl_variables_omitted", json_integer(variables.omitted) },
 		{ "recording", json_boolean(h->state == 1) },
 		{ "calls", cw_json_u64(h->ring_ticket) },
 		{ "progress_untracked", cw_json_u64(h->progress_untracked) },

@@ -86,7 +86,8 @@ static size_t rank_bytes(const struct cw_msg_rank *r)
 	       text_bytes(r->command) + text_bytes(r->host_activity_by) +
 	       text_bytes(r->cause_command) + text_bytes(r->cause_group) +
 	       text_bytes(r->nonfinite_input) + text_bytes(r->pod) + text_bytes(r->pod_namespace) +
-	       text_bytes(r->container) + text_bytes(r->job_timeout_source);
+	       text_bytes(r->container) + text_bytes(r->job_timeout_source) +
+	       text_bytes(r->nccl_variables);
 }
 
 static size_t member_bytes(const struct cw_msg_member *m)
@@ -439,6 +440,27 @@ static int add_nonfinite_input(struct maker *m, const struct process_ranks *of, 
 	return out->nonfinite_input ? 0 : -ENOMEM;
 }
 
+/* A rank that has made no call for this long may be stuck, or other ranks may wait for it. */
+#define NO_CALL_NS (2 * CW_NS_PER_S)
+
+/*
+ * Adds the NCCL_* variables of the rank. They never change, and they matter only for a hang, so a
+ * rank that moves does not send them.
+ */
+static int add_variables(struct maker *m, const struct cw_digest_rank *p, bool is_in_host_call,
+			 struct cw_msg_rank *out)
+{
+	struct cw_rec_variables found = { .omitted = 0 };
+
+	if (p->sampler->stands_still || is_in_host_call ||
+	    cw_age_ns(p->now_ns, p->sampler->host_ns) >= NO_CALL_NS)
+		/* A record that we cannot read yields no variables. */
+		(void)cw_record_nccl_variables(p->record, &found);
+	out->nccl_variables_omitted = found.omitted;
+	out->nccl_variables = cw_arena_strdup(m->arena, found.text);
+	return out->nccl_variables ? 0 : -ENOMEM;
+}
+
 static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t nth,
 		     struct cw_msg_rank *out)
 {
@@ -497,7 +519,9 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.job_timeout_source = cw_arena_strdup(m->arena, timeout_source),
 	};
 	if (!out->rank_source || !out->members || !out->pod || !out->pod_namespace ||
-	    !out->container || !out->job_timeout_source || add_nonfinite_input(m, of, nth, out) < 0)
+	    !out->container || !out->job_timeout_source ||
+	    add_nonfinite_input(m, of, nth, out) < 0 ||
+	    add_variables(m, p, host_call.kind != CW_OP_NONE, out) < 0)
 		return -ENOMEM;
 	/*
 	 * A call into NCCL counts as host activity even without CPU time. With blocking

@@ -187,13 +187,12 @@ static int sample_comm(struct cw_sampler *s, struct cw_record *record,
 
 static int sample_connections(struct cw_sampler *s, const struct cw_record *record, int64_t now_ns)
 {
-	bool stands_still = false;
-
+	s->stands_still = false;
 	for (size_t i = 0; i < s->n; i++)
-		stands_still =
-			stands_still || (s->tracks[i].has_state && s->tracks[i].state.has_pending &&
-					 now_ns - s->tracks[i].progress_ns >= STANDS_STILL_NS);
-	if (stands_still)
+		s->stands_still = s->stands_still ||
+				  (s->tracks[i].has_state && s->tracks[i].state.has_pending &&
+				   now_ns - s->tracks[i].progress_ns >= STANDS_STILL_NS);
+	if (s->stands_still)
 		return cw_connection_samples_take(&s->connections, record, now_ns);
 	cw_connection_samples_clear(&s->connections);
 	return 0;

@@ -68,6 +68,7 @@ struct cw_sampler {
 	int64_t sampled_ns; /* time of the last good sample; 0 = none */
 	int64_t host_ns;    /* time of the last call entered or returned; 0 = never */
 	bool is_ok;         /* true: the last attempt to sample was good */
+	bool stands_still;  /* true: an op is pending, and its communicator has not moved for 1 s */
 	/* Empty unless the ops of a communicator stand still. */
 	struct cw_connection_samples connections;
 };

@@ -111,6 +111,20 @@ const char *cw_record_device_model(const struct cw_rec_header *h, int32_t ordina
 	return ordinal >= 0 && ordinal < CW_REC_DEVICES ? h->device_models[ordinal] : "";
 }
 
+int cw_record_nccl_variables(const struct cw_record *rec, struct cw_rec_variables *ret)
+{
+	const struct cw_record_section *s = &rec->sections[CW_REC_SECTION_VARIABLES];
+	struct cw_rec_variables found = { .omitted = 0 };
+	int r = s->count ? cw_record_read_table(rec, s, 0, 1, sizeof(found), &found) : 0;
+
+	if (r < 0)
+		return r;
+	if (!*cw_nccl_variables_check(found.text, sizeof(found.text)))
+		found = (struct cw_rec_variables){ .omitted = 0 };
+	*ret = found;
+	return 0;
+}
+
 static void take_name(const char *from, size_t size, char *to, size_t len)
 {
 	size_t n = strnlen(from, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flight record, byte by byte. The agent of each rank writes one record into a memfd. The
- * daemon reads it with pread(2), and the CLI reads it from a file. Version 10.
+ * daemon reads it with pread(2), and the CLI reads it from a file. Version 11.
  *
  * The reader trusts nothing in a record: it copies first and checks the copy
  * (record/record_reader.h).
@@ -28,10 +28,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "record/nccl_variables.h"
+
 /* "CWRECRD1" as a little-endian number. A reader with another byte order reads another number. */
 #define CW_RECORD_MAGIC UINT64_C(0x3144524345525743)
 #ifndef CW_RECORD_VERSION /* a test builds programs of the next version */
-#define CW_RECORD_VERSION 10u
+#define CW_RECORD_VERSION 11u
 #endif
 /* The oldest version that readers accept. */
 #define CW_RECORD_VERSION_MIN 1u
@@ -104,6 +106,7 @@ enum cw_rec_section_type {
 	CW_REC_SECTION_TEMPLATES = 11,   /* cw_rec_template */
 	CW_REC_SECTION_FRAMES = 12,      /* cw_rec_frame; only if the user asks for it */
 	CW_REC_SECTION_CONNECTIONS = 13, /* cw_rec_connection. Version 10 */
+	CW_REC_SECTION_VARIABLES = 14,   /* one cw_rec_variables. Version 11 */
 	CW_REC_SECTION__MAX = 16,
 };
 
@@ -698,3 +701,14 @@ struct cw_rec_connection {
 };
 _Static_assert(sizeof(struct cw_rec_connection) == 64, "connection layout");
 _Static_assert(CW_REC_COMMS < UINT8_MAX, "comm_plus_1");
+
+/*
+ * The NCCL_* variables of the process when the agent made the record (record/nccl_variables.h).
+ * 1,024 bytes, which fill the last page of the record: they make no record larger.
+ */
+struct cw_rec_variables {
+	uint32_t omitted; /* number of further variables */
+	uint32_t reserved;
+	char text[CW_NCCL_VARIABLES_BYTES];
+};
+_Static_assert(sizeof(struct cw_rec_variables) == 1024, "variables layout");

@@ -49,6 +49,7 @@ static const struct {
 	[CW_REC_SECTION_TEMPLATES] = { sizeof(struct cw_rec_template), 4 * CW_REC_TEMPLATES },
 	[CW_REC_SECTION_FRAMES] = { sizeof(struct cw_rec_frame), 4 * CW_REC_FRAMES },
 	[CW_REC_SECTION_CONNECTIONS] = { sizeof(struct cw_rec_connection), 2 * CW_REC_CONNECTIONS },
+	[CW_REC_SECTION_VARIABLES] = { sizeof(struct cw_rec_variables), 1 },
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 

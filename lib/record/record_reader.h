@@ -141,6 +141,11 @@ int64_t cw_record_net_retry_ns(const struct cw_rec_header *h);
  * from h.
  */
 const char *cw_record_device_model(const struct cw_rec_header *h, int32_t ordinal);
+/*
+ * Reads the NCCL_* variables of the process. Returns 0 or -errno. The text is "" if the record has
+ * none, or one that no agent writes.
+ */
+int cw_record_nccl_variables(const struct cw_record *rec, struct cw_rec_variables *ret);
 /* Returns the rank's pod. A text that is not a valid name becomes "". */
 struct cw_pod cw_record_pod(const struct cw_rec_header *h);
 /*

@@ -68,6 +68,19 @@ static void check_connections(const struct cw_record *rec)
 	}
 }
 
+static void check_variables(const struct cw_record *rec)
+{
+	struct cw_rec_variables found;
+	struct cw_nccl_variable v;
+	const char *at;
+
+	if (cw_record_nccl_variables(rec, &found) < 0)
+		return;
+	check_text(found.text, sizeof(found.text));
+	for (at = found.text; cw_nccl_variables_next(&at, &v);)
+		FUZZ_CHECK(v.name >= found.text && v.value + v.value_len <= at);
+}
+
 static void read_everything(struct cw_record *rec)
 {
 	struct cw_rec_summary bad[CW_REC_SUMMARY_FIRSTS];
@@ -92,6 +105,7 @@ static void read_everything(struct cw_record *rec)
 	}
 	(void)cw_record_each_returned(rec, &cursor, &lost, on_op, NULL);
 	check_connections(rec);
+	check_variables(rec);
 	cursor = 0;
 	cw_record_each_time(rec, &cursor, on_time, NULL);
 	FUZZ_CHECK(cw_record_nonfinite_inputs(rec, bad, CW_REC_SUMMARY_FIRSTS) <=

@@ -36,6 +36,7 @@ static const struct {
 	{ CW_REC_SECTION_STACKS, sizeof(struct cw_rec_stack), CW_REC_STACKS },
 	{ CW_REC_SECTION_FRAMES, sizeof(struct cw_rec_frame), CW_REC_FRAMES },
 	{ CW_REC_SECTION_CONNECTIONS, sizeof(struct cw_rec_connection), CW_REC_CONNECTIONS },
+	{ CW_REC_SECTION_VARIABLES, sizeof(struct cw_rec_variables), 1 },
 };
 #define N_SECTIONS (sizeof(layout) / sizeof(layout[0]))
 
@@ -115,6 +116,7 @@ struct cw_test_record *cw_test_record_new(void)
 	rec->stacks = (struct cw_rec_stack *)(map + offsets[10]);
 	rec->frames = (struct cw_rec_frame *)(map + offsets[11]);
 	rec->connections = (struct cw_rec_connection *)(map + offsets[12]);
+	rec->variables = (struct cw_rec_variables *)(map + offsets[13]);
 	rec->now_ns = 1000000000;
 	fill_header(rec, offsets);
 	return rec;

@@ -34,6 +34,7 @@ struct cw_test_record {
 	struct cw_rec_stack *stacks; /* read when header->has says so */
 	struct cw_rec_frame *frames;
 	struct cw_rec_connection *connections;
+	struct cw_rec_variables *variables;
 	int64_t now_ns; /* time of the next event; the test sets and advances it */
 	uint32_t slots_used;
 };

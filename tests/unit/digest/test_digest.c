@@ -167,6 +167,34 @@ Test(digest, says_what_a_rank_fed_in_also_when_it_is_dead)
 	fake_stop(&f[1]);
 }
 
+/* Variables do not change, and a healthy rank need not repeat them once a second. */
+Test(digest, sends_the_variables_of_a_rank_that_stands_still)
+{
+	struct cw_digest digest;
+	struct fake f[2];
+
+	for (int i = 0; i < 2; i++) {
+		int comm;
+
+		fake_start(&f[i], i);
+		strcpy(f[i].writer->variables->text, "NCCL_ALGO=Ring");
+		f[i].writer->variables->omitted = 2;
+		comm = cw_test_record_comm(f[i].writer, 0x11, 8, i);
+		fake_sample(&f[i]);
+		(void)cw_test_record_collective(f[i].writer, comm, CW_OP_ALL_REDUCE, 8);
+		cr_assert_eq(cw_sampler_sample(&f[i].sampler, f[i].record, NOW_NS - 500000000), 0);
+	}
+	cr_assert_eq(cw_sampler_sample(&f[1].sampler, f[1].record, NOW_NS + CW_NS_PER_S), 0);
+	make(f, 2, &digest);
+	cr_expect_str_eq(digest.msg.ranks[0].nccl_variables, "");
+	cr_expect_eq(digest.msg.ranks[0].nccl_variables_omitted, 0);
+	cr_expect_str_eq(digest.msg.ranks[1].nccl_variables, "NCCL_ALGO=Ring");
+	cr_expect_eq(digest.msg.ranks[1].nccl_variables_omitted, 2);
+	cw_digest_fini(&digest);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
 Test(digest, says_when_the_jobs_own_watchdog_and_its_network_give_up)
 {
 	struct cw_digest digest;

@@ -207,3 +207,13 @@ Test(agent_labels, knows_when_the_process_started)
 	cr_assert_gt(h.process_start_ticks, 0);
 	cr_assert_gt(h.created_wall_ns, 0);
 }
+
+Test(agent_labels, names_the_variables_of_nccl)
+{
+	struct cw_rec_variables variables;
+
+	read_with((const char *[]){ "HOME", "/", "NCCL_PROTO", "LL", "NCCL_ALGO", "Ring", NULL });
+	cw_labels_read_variables(&variables);
+	cr_expect_str_eq(variables.text, "NCCL_ALGO=Ring NCCL_PROTO=LL");
+	cr_expect_eq(variables.omitted, 0);
+}

@@ -167,6 +167,7 @@ static struct cw_snapshot *random_snapshot(void)
 		rank.cause_command = any_text();
 		rank.cause_group = any_text();
 		rank.job_timeout_source = any_text();
+		rank.nccl_variables = any_text();
 		rank.pod = any_text();
 		rank.pod_namespace = any_text();
 		rank.container = any_text();
@@ -272,6 +273,8 @@ static void assert_same_rank(const struct cw_snap_rank *a, const struct cw_snap_
 	cr_assert_eq(a->cause_is_output, b->cause_is_output);
 	assert_same_text(a->nonfinite_input, b->nonfinite_input, "nonfinite_input");
 	assert_same_text(a->job_timeout_source, b->job_timeout_source, "job_timeout_source");
+	assert_same_text(a->nccl_variables, b->nccl_variables, "nccl_variables");
+	cr_assert_eq(a->nccl_variables_omitted, b->nccl_variables_omitted);
 	assert_same_text(a->pod, b->pod, "pod");
 	assert_same_text(a->pod_namespace, b->pod_namespace, "pod_namespace");
 	assert_same_text(a->container, b->container, "container");
