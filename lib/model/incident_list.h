@@ -293,6 +293,7 @@
 	X(LIST, wait, cycle, "cycle", ALWAYS, NONE, "", "waits of a deadlock") \
 	X(LIST, alternative, alternatives, "alternatives", ALWAYS, NONE, "", "other verdicts that fit") \
 	X(SAIDS, FULL, ruled_out, "ruled_out", ALWAYS, WORDS, "", "sentences about causes that collwatch could have seen; advice clears ranks by the same rule") \
+	X(SAIDS, FULL, also, "also", OPTIONAL, WORDS, "", "sentences about differences between the ranks that accuse none: `NCCL_*` variables by name and value") \
 	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported; may be empty") \
 	X(LIST, nonfinite_input, nonfinite_inputs, "nonfinite_inputs", ALWAYS, NONE, "", "each rank's first input with NaN or infinity, the earliest first, for up to 16 ranks; empty without tensor summaries") \
 	X(LIST, earlier_stack, earlier_stacks, "earlier_stacks", OPTIONAL, NONE, "", "[stacks in the seconds before](design/evidence.md#the-seconds-before) of culprits and one waiting rank") \

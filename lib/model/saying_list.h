@@ -267,9 +267,20 @@
 	X(may_have_made_call, "R", "%1 may have made a call that no other rank makes") \
 	X(some_also_wait_for, "R", "some of the waiting ranks also wait for %1") \
 	X(some_wait_in_full_call, "", "some of the waiting ranks wait in a call from which no rank is missing") \
+	/* differences that accuse no rank */ \
+	X(variable_differs, "TL", "%1 differs: %2") \
+	X(value_on, "TR", "%1 on %2") \
+	X(unset_on, "R", "not set on %1") \
+	X(comma_value_on, "TR", ", %1 on %2") \
+	X(comma_unset_on, "R", ", not set on %1") \
+	X(others_have_more, "N", ", and %1 more %1(rank has|ranks have) other values") \
+	X(known_to_hang, "", "; ranks that differ in it are known to hang") \
+	X(must_be_equal, "", "; it should be the same on all ranks") \
+	X(more_variables_differ, "N", "%1 more NCCL_* %1(variable differs|variables differ)") \
 	/* what the evidence rules out */ \
 	X(no_mismatch, "RNC", "no mismatch: %1 made the same call as #%2 on %3") \
 	X(no_mixed_versions, "L", "no mixed versions: all members %1 and have the same NCCL_* variables") \
+	X(no_mixed_setup, "L", "no mixed versions: all members %1 and agree in the NCCL_* variables that must be equal") \
 	X(no_dead_process, "N", "no dead process: all %1 visible processes that share communicators are alive") \
 	X(no_deadlock, "", "no deadlock: no ranks wait for each other in a cycle") \
 	X(no_lost_node_of_one, "", "no lost node: the only node reports") \

@@ -273,6 +273,11 @@ struct cw_verdict {
 	uint32_t n_alternatives;
 	struct cw_clause *ruled_out_said; /* a sentence each */
 	uint32_t n_ruled_out;
+	/*
+	 * Differences between the ranks that accuse no rank, a sentence each: variables of NCCL.
+	 */
+	struct cw_clause *also_said;
+	uint32_t n_also;
 	uint32_t *wanted; /* indices of comms whose windows would help */
 	uint32_t n_wanted;
 

@@ -4,5 +4,5 @@
 
 #include "analysis/culprit/diagnosis.h"
 
-/* Fills v->ruled_out. Returns 0 or -ENOMEM. */
+/* Fills v->ruled_out_said, after v->also_said. Returns 0 or -ENOMEM. */
 int ruled_out_list(struct diagnosis *diag);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/wording/also.h"
 #include "analysis/wording/arg.h"
 #include "analysis/wording/reason.h"
 #include "analysis/wording/ruled_out.h"
@@ -1298,7 +1299,9 @@ int wording_of_verdict(struct diagnosis *diag)
 		for (uint32_t i = 0; i < v->n_alternatives; i++)
 			wording_of_alternative(diag, &v->alternatives[i]);
 		summarize(diag);
-		r = ruled_out_list(diag);
+		r = also_list(diag);
+		if (r == 0)
+			r = ruled_out_list(diag);
 	} else {
 		cw_say(&v->said, nothing_is_blocked);
 	}

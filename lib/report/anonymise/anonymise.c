@@ -8,7 +8,8 @@
  * The first pass reads all documents and gives each content of a name field its placeholder. The
  * second pass writes all documents, and replaces each text word by word. In a sentence with sayings
  * (report/doc/said_doc.h) we change only the names among the arguments. Public names stay:
- * functions and files of PyTorch, NCCL, CUDA, Python and the C library, and symbols of the kernel.
+ * functions and files of PyTorch, NCCL, CUDA, Python and the C library, names of NCCL's variables,
+ * and symbols of the kernel.
  */
 #include "report/anonymise/anonymise.h"
 
@@ -68,12 +69,19 @@ static bool is_everybodys(const char *word)
 	return false;
 }
 
+/* "NCCL_ALGO": the values of such variables are not public. */
+static bool is_nccl_variable(const char *word)
+{
+	return strncmp(word, "NCCL_", strlen("NCCL_")) == 0 &&
+	       !word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+}
+
 static bool is_own_word(const char *word)
 {
 	char lower[64];
 	size_t n = 0;
 
-	if (is_everybodys(word))
+	if (is_everybodys(word) || is_nccl_variable(word))
 		return true;
 	for (; n < sizeof(lower) - 1 && word[n]; n++)
 		lower[n] = (char)(word[n] >= 'A' && word[n] <= 'Z' ? word[n] - 'A' + 'a' : word[n]);

@@ -253,14 +253,15 @@ static void add_alternatives(struct builder *b, struct cw_incident_facts *to)
 		add_alternative(b, &b->v->alternatives[i], &to->alternatives[to->n_alternatives++]);
 }
 
-static void add_ruled_out(struct builder *b, struct cw_incident_facts *to)
+static struct cw_incident_sentence *sentences(struct builder *b, const struct cw_clause *said,
+					      uint32_t n, uint32_t *ret_n)
 {
-	uint32_t n = b->v->n_ruled_out;
+	struct cw_incident_sentence *list = cw_facts_list(&b->facts, struct cw_incident_sentence, n);
 
-	to->ruled_out = cw_facts_list(&b->facts, struct cw_incident_sentence, n);
-	for (uint32_t i = 0; to->ruled_out && i < n; i++)
-		to->ruled_out[to->n_ruled_out++] =
-			cw_facts_sentence(&b->facts, &b->v->ruled_out_said[i], CW_REASON_TEXT_MAX);
+	*ret_n = list ? n : 0;
+	for (uint32_t i = 0; i < *ret_n; i++)
+		list[i] = cw_facts_sentence(&b->facts, &said[i], CW_REASON_TEXT_MAX);
+	return list;
 }
 
 /* True for a rank that other ranks' recordings mention, but whose own is missing. */
@@ -488,7 +489,8 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	add_culprits(&b, &facts);
 	add_waits(&b, &facts);
 	add_alternatives(&b, &facts);
-	add_ruled_out(&b, &facts);
+	facts.ruled_out = sentences(&b, v->ruled_out_said, v->n_ruled_out, &facts.n_ruled_out);
+	facts.also = sentences(&b, v->also_said, v->n_also, &facts.n_also);
 	b.facts.bad |= cw_nccl_errors_collect(snap, &arena, &facts);
 	b.facts.bad |= cw_nonfinite_inputs_collect(snap, &arena, &facts);
 	add_summary(&b, info->proposes_serving, &facts);

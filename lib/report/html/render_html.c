@@ -336,6 +336,19 @@ static void put_ruled_out(FILE *out, const struct cw_incident_facts *incident)
 	html_section_end(out);
 }
 
+/* Differences that accuse no rank. */
+static void put_also(FILE *out, const struct cw_incident_facts *incident)
+{
+	if (!incident->n_also)
+		return;
+	html_section(out, "also", "Also");
+	fputs("<ul>\n", out);
+	for (uint32_t i = 0; i < incident->n_also; i++)
+		html_put_item(out, incident->also[i].text);
+	fputs("</ul>\n", out);
+	html_section_end(out);
+}
+
 static void put_alternatives(FILE *out, const struct cw_incident_facts *incident)
 {
 	char class[128];
@@ -486,6 +499,7 @@ static int put_page(FILE *out, const struct cw_bundle *b, const struct cw_incide
 	r |= put_torch_settings(out, b->evidence);
 	r |= put_nonfinite_inputs(out, incident);
 	html_put_ops(out, b->ops);
+	put_also(out, incident);
 	put_ruled_out(out, incident);
 	put_alternatives(out, incident);
 	put_coverage(out, incident->coverage, no_pictures);

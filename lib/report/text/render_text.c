@@ -280,6 +280,15 @@ static void put_ruled_out(const struct cw_text *t, const struct cw_incident_fact
 		put_line(t, incident->ruled_out[i].text);
 }
 
+/* Differences that accuse no rank. */
+static void put_also(const struct cw_text *t, const struct cw_incident_facts *incident)
+{
+	if (incident->n_also)
+		cw_text_title(t, "Also");
+	for (uint32_t i = 0; i < incident->n_also; i++)
+		put_line(t, incident->also[i].text);
+}
+
 static void put_alternatives(const struct cw_text *t, const struct cw_incident_facts *incident)
 {
 	char class[128];
@@ -461,6 +470,7 @@ static int put_incident(const struct cw_text *t, const struct cw_bundle *bundle,
 	put_nccl_errors(t, incident);
 	put_torch_settings(t, bundle->evidence);
 	put_nonfinite_inputs(t, incident);
+	put_also(t, incident);
 	put_ruled_out(t, incident);
 	put_alternatives(t, incident);
 	put_coverage(t, incident->coverage);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of a comm that do not have everything in common that they should. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "record/record_layout.h"
@@ -106,6 +107,71 @@ Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
 		b->ranks[i].env_hash = 100 + i;
 	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
 	cr_expect(!has_ruled_out("NCCL_*"));
+}
+
+static bool says_also(const char *what)
+{
+	for (uint32_t i = 0; i < v.n_also; i++)
+		if (strstr(said_text(&v.also_said[i]), what))
+			return true;
+	return false;
+}
+
+Test(verdict_comm_setup, each_variable_that_differs_is_named_with_its_values)
+{
+	full_call(41);
+	set_versions(8, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		b->ranks[i].nccl_variables =
+			i == 5   ? "NCCL_ALGO=Tree NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5_0"
+			: i == 6 ? "NCCL_ALGO=Ring NCCL_NTHREADS=64 NCCL_DEBUG=INFO"
+				 : "NCCL_ALGO=Ring NCCL_DEBUG=INFO";
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_assert_eq(v.n_also, 3);
+	cr_expect_str_eq(said_text(&v.also_said[0]),
+			 "NCCL_ALGO differs: Ring on ranks 0-4,6-7, Tree on rank 5; ranks that "
+			 "differ in it are known to hang");
+	cr_expect_str_eq(said_text(&v.also_said[1]),
+			 "NCCL_NTHREADS differs: not set on ranks 0-5,7, 64 on rank 6; it should "
+			 "be the same on all ranks");
+	cr_expect_str_eq(said_text(&v.also_said[2]),
+			 "NCCL_IB_HCA differs: not set on ranks 0-4,6-7, mlx5_0 on rank 5");
+	cr_expect(has_ruled_out("agree in the NCCL_* variables that must be equal"));
+	cr_expect(!has_ruled_out("the same NCCL_* variables"));
+}
+
+Test(verdict_comm_setup, equal_and_unknown_variables_do_not_differ)
+{
+	full_call(41);
+	set_versions(8, 0);
+	for (uint32_t i = 0; i < 8; i++)
+		b->ranks[i].nccl_variables = i % 2 ? "NCCL_ALGO=Tree" : i % 4 ? "" : NULL;
+	b->ranks[7].nccl_variables = "NCCL_DEBUG=INFO NCCL_ALGO=Tree";
+	b->ranks[1].nccl_variables_omitted = 1;
+	b->ranks[3].nccl_variables_omitted = 1;
+	b->ranks[5].nccl_variables_omitted = 1;
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_expect_eq(v.n_also, 0, "%s", v.n_also ? said_text(&v.also_said[0]) : "");
+	cr_expect(has_ruled_out("the same NCCL_* variables"));
+}
+
+Test(verdict_comm_setup, many_values_and_many_variables_are_counted)
+{
+	static char texts[8][1000];
+
+	full_call(41);
+	for (uint32_t i = 0; i < 8; i++) {
+		for (unsigned k = 0; k < 10; k++)
+			(void)snprintf(texts[i] + strlen(texts[i]), 100, "%sNCCL_X%u=%u",
+				       k ? " " : "", k, i);
+		b->ranks[i].nccl_variables = texts[i];
+	}
+	expect(CW_CLASS_IN_COLLECTIVE, "", "", "0-7");
+	cr_assert_eq(v.n_also, 9);
+	cr_expect(says_also("NCCL_X0 differs: 0 on rank 0, 1 on rank 1, 2 on rank 2, and 5 more "
+			    "ranks have other values"),
+		  "%s", said_text(&v.also_said[0]));
+	cr_expect(says_also("2 more NCCL_* variables differ"));
 }
 
 /*

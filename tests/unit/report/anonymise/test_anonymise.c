@@ -213,3 +213,23 @@ Test(anonymise, sayings_of_a_later_version_hide_their_names_too)
 	       "\"node-1\"},{\"ranks\":\"0\",\"count\":1}]}],[{\"saying\":\"name-1\",\"args\":[{"
 	       "\"host\":\"node-1\"}]}]]}");
 }
+
+/* The names of NCCL's variables are public; interfaces, devices and files in their values are not.
+ */
+Test(anonymise, variables_of_nccl_keep_their_names_and_lose_their_values)
+{
+	EXPECT("{\"also\":[\"NCCL_SOCKET_IFNAME differs: corp0 on rank 0, 7 on rank 1\"],"
+	       "\"also_said\":[[{\"saying\":\"variable_differs\",\"args\":[{\"text\":"
+	       "\"NCCL_SOCKET_IFNAME\"},{\"said\":[{\"saying\":\"value_on\",\"args\":[{\"text\":"
+	       "\"corp0\"},{\"ranks\":\"0\",\"count\":1}]},{\"saying\":\"comma_value_on\",\"args\":["
+	       "{\"text\":\"7\"},{\"ranks\":\"1\",\"count\":1}]}]}]}]]}",
+	       "{\"also\":[\"NCCL_SOCKET_IFNAME differs: name-1 on rank 0, 7 on rank 1\"],"
+	       "\"also_said\":[[{\"saying\":\"variable_differs\",\"args\":[{\"text\":"
+	       "\"NCCL_SOCKET_IFNAME\"},{\"said\":[{\"saying\":\"value_on\",\"args\":[{\"text\":"
+	       "\"name-1\"},{\"ranks\":\"0\",\"count\":1}]},{\"saying\":\"comma_value_on\",\"args\":["
+	       "{\"text\":\"7\"},{\"ranks\":\"1\",\"count\":1}]}]}]}]]}");
+	EXPECT("{\"nccl_variables\":\"NCCL_ALGO=Ring NCCL_TOPO_FILE=/home/alice/topo.xml "
+	       "NCCL_IB_HCA=zorgle_0\"}",
+	       "{\"nccl_variables\":\"NCCL_ALGO=Ring NCCL_TOPO_FILE=/path-1/file-1 "
+	       "NCCL_IB_HCA=name-1\"}");
+}

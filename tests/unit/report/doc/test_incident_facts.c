@@ -35,6 +35,8 @@ static const char whole[] =
 	"'reason_said':[],'reason':''}],"
 	"'ruled_out':['it waits'],"
 	"'ruled_out_said':[[{'saying':'text','args':[{'text':'it waits'}]}]],"
+	"'also':['it waits'],"
+	"'also_said':[[{'saying':'text','args':[{'text':'it waits'}]}]],"
 	"'nccl_errors':[{'ranks':'0','comm':'0x00000000000000ff','comm_name':'tp','result':6,"
 	"'name':'ncclRemoteError','is_async':true,'text':'t'}],"
 	"'nonfinite_inputs':[{'rank':5,'host':'node-a','pid':7,'text':'fed',"
