@@ -498,6 +498,7 @@ static int make_rank(struct maker *m, const struct process_ranks *of, uint32_t n
 		.sampled_age_ns = is_dead ? 0 : cw_age_ns(p->now_ns, p->sampler->sampled_ns),
 		.nccl_version = h->nccl_version,
 		.env_hash = h->env_hash,
+		.machine = CW_MACHINE_OWN,
 		.dropped = cw_record_dropped(h),
 		.connections_lost = p->sampler->connections.lost,
 		.host_wait = p->host_wait,

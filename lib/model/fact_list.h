@@ -189,6 +189,7 @@
 	X(SAME, uint64_t, connections_lost, 50, uint64, U64, 0, "", "0.2.0", "number of parts of ops on connections that are missing: record or digest had no place, or the part was unreadable") \
 	X(TEXT, const char *, nccl_variables, 51, string, TEXT, 0, "", "0.2.0", "the NCCL_* variables of the process, such as `NCCL_ALGO=Ring NCCL_PROTO=LL`; `none` = it has none; only while the rank stands still") \
 	X(SAME, uint32_t, nccl_variables_omitted, 52, uint32, U32, 0, "", "0.2.0", "number of further NCCL_* variables that had no room in the record") \
+	X(SAME, uint32_t, machine, 53, uint32, U32, CW_MACHINE__MAX - 1, "", "0.2.0", "architecture of the node: enum cw_machine") \
 	X(SAME, uint64_t, host_call_comm_id, 22, fixed64, ID, 0, "", "0.1.0", "comm of host_call") \
 	X(PART, , host_call, 20, Op, none, 0, "", "0.1.0", "host-blocking call in progress outside any known comm; kind 0 = none") \
 	X(PART, , members, 21, Member, none, CW_MSG_MAX_MEMBERS, "", "0.1.0", "the rank's view of each communicator")

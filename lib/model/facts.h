@@ -19,6 +19,23 @@ enum cw_liveness {
 	CW_LIVE__MAX,
 };
 
+/* The architecture of a rank's node. */
+enum cw_machine {
+	CW_MACHINE_UNKNOWN = 0, /* not known, or another one */
+	CW_MACHINE_X86_64 = 1,
+	CW_MACHINE_AARCH64 = 2,
+	CW_MACHINE__MAX,
+};
+
+/* The architecture for which this program is built. */
+#if defined(__x86_64__)
+#define CW_MACHINE_OWN CW_MACHINE_X86_64
+#elif defined(__aarch64__)
+#define CW_MACHINE_OWN CW_MACHINE_AARCH64
+#else
+#define CW_MACHINE_OWN CW_MACHINE_UNKNOWN
+#endif
+
 static inline bool cw_liveness_is_dead(unsigned l)
 {
 	return l == CW_LIVE_EXITED || l == CW_LIVE_KILLED || l == CW_LIVE_GONE;

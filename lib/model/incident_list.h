@@ -145,6 +145,10 @@
 	X(REAL, SHARE, probability, "probability", ALWAYS, NONE, "", "probability of that verdict, from 0 to 1") \
 	X(SAID, FULL, reason, "reason", ALWAYS, WORDS, "", "sentence that explains why that verdict fits")
 
+#define CW_INCIDENT_KNOWN_HANG_FACTS(X) \
+	X(TEXT, FULL, name, "name", ALWAYS, WORDS, "", "public source of the report, such as `NVIDIA/nccl#2353`") \
+	X(TEXT, FULL, fixed_in, "fixed_in", ALWAYS, WORDS, "", "version of NCCL that fixes the fault")
+
 #define CW_INCIDENT_NCCL_ERROR_FACTS(X) \
 	X(SET, RANKS, ranks, "ranks", ALWAYS, WORDS, "", "ranks that got the error") \
 	X(ID, NUMBER, comm, "comm", ALWAYS, WORDS, "", "id of the communicator") \
@@ -293,7 +297,8 @@
 	X(LIST, wait, cycle, "cycle", ALWAYS, NONE, "", "waits of a deadlock") \
 	X(LIST, alternative, alternatives, "alternatives", ALWAYS, NONE, "", "other verdicts that fit") \
 	X(SAIDS, FULL, ruled_out, "ruled_out", ALWAYS, WORDS, "", "sentences about causes that collwatch could have seen; advice clears ranks by the same rule") \
-	X(SAIDS, FULL, also, "also", OPTIONAL, WORDS, "", "sentences about differences between the ranks that accuse none: `NCCL_*` variables by name and value") \
+	X(LIST, known_hang, known_hangs, "known_hangs", OPTIONAL, NONE, "", "[known hangs](design/known-hangs.md) of NCCL whose version and signature fit") \
+	X(SAIDS, FULL, also, "also", OPTIONAL, WORDS, "", "sentences that accuse no rank: known hangs, and the `NCCL_*` variables in which ranks differ, by name and value") \
 	X(LIST, nccl_error, nccl_errors, "nccl_errors", ALWAYS, NONE, "", "up to 16 different errors that NCCL reported; may be empty") \
 	X(LIST, nonfinite_input, nonfinite_inputs, "nonfinite_inputs", ALWAYS, NONE, "", "each rank's first input with NaN or infinity, the earliest first, for up to 16 ranks; empty without tensor summaries") \
 	X(LIST, earlier_stack, earlier_stacks, "earlier_stacks", OPTIONAL, NONE, "", "[stacks in the seconds before](design/evidence.md#the-seconds-before) of culprits and one waiting rank") \
@@ -325,6 +330,7 @@
 	G(wait, CW_INCIDENT_WAIT_FACTS, "An element of `chain` or `cycle`") \
 	G(call, CW_INCIDENT_CALL_FACTS, "An `op`") \
 	G(alternative, CW_INCIDENT_ALTERNATIVE_FACTS, "An element of `alternatives`") \
+	G(known_hang, CW_INCIDENT_KNOWN_HANG_FACTS, "An element of `known_hangs`") \
 	G(nccl_error, CW_INCIDENT_NCCL_ERROR_FACTS, "An element of `nccl_errors`") \
 	G(nonfinite_input, CW_INCIDENT_NONFINITE_INPUT_FACTS, "An element of `nonfinite_inputs`") \
 	G(stack_reading, CW_INCIDENT_STACK_READING_FACTS, "An element of `earlier_stacks[].readings`") \

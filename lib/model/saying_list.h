@@ -169,7 +169,7 @@
 	X(gpu_does_not_consume, "WOC", "the GPU of %1 leaves data of %2 on %3 in its buffer") \
 	X(gpu_does_not_produce, "WOC", "the GPU of %1 has all its inputs of %2 on %3 and sends nothing") \
 	X(proxy_lacks_part, "WOC", "%1 is inside %2 on %3, and NCCL's proxy does not have its part") \
-	X(pool_may_be_exhausted, "", " NCCL's pool of proxy operations may be exhausted (NVIDIA/nccl#2353).") \
+	X(pool_may_be_exhausted, "", " NCCL's pool of proxy operations may be exhausted.") \
 	X(check_link, "HH", " Check the network between %1 and %2") \
 	X(not_program_but_link, "HH", " Not the program: check the network between %1 and %2") \
 	X(sender_first, "", ", the sender's side first") \
@@ -268,6 +268,7 @@
 	X(some_also_wait_for, "R", "some of the waiting ranks also wait for %1") \
 	X(some_wait_in_full_call, "", "some of the waiting ranks wait in a call from which no rank is missing") \
 	/* differences that accuse no rank */ \
+	X(fits_known_hang, "TVT", "this hang fits %1, a known fault of NCCL %2, which version %3 fixes") \
 	X(variable_differs, "TL", "%1 differs: %2") \
 	X(value_on, "TR", "%1 on %2") \
 	X(unset_on, "R", "not set on %1") \

@@ -273,8 +273,14 @@ struct cw_verdict {
 	uint32_t n_alternatives;
 	struct cw_clause *ruled_out_said; /* a sentence each */
 	uint32_t n_ruled_out;
+	/* The known hangs of NCCL whose version and signature fit. The texts are static. */
+	struct cw_known_hang {
+		const char *name, *fixed_in;
+	} * known_hangs;
+	uint32_t n_known_hangs;
 	/*
-	 * Differences between the ranks that accuse no rank, a sentence each: variables of NCCL.
+	 * Observations that accuse no rank, a sentence each: known hangs, and variables of NCCL in
+	 * which ranks differ.
 	 */
 	struct cw_clause *also_said;
 	uint32_t n_also;

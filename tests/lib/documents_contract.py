@@ -57,7 +57,7 @@ SNAPSHOT = {
     "ranks": [{**{name + "?": kind for names, kind in (
         ("rank node pid device liveness flags exit_code term_signal ended_ns sampled_ns host_activity_ns nccl_version "
          "end_by end_sender nonfinite_input_ns host_wait job_timeout_ns net_retry_ns own_pid "
-         "cause_kind cause_by cause_signal cause_pid cause_uid cause_op_kind cause_is_output nccl_variables_omitted", number),
+         "cause_kind cause_by cause_signal cause_pid cause_uid cause_op_kind cause_is_output nccl_variables_omitted machine", number),
         ("start_ticks dropped connections_lost cause_resident cause_group_bytes cause_group_limit cause_op_seq", count), ("env_hash host_call_comm_id", ID),
         ("host_activity_by command cause cause_command cause_group nonfinite_input pod pod_namespace container "
          "job_timeout_source nccl_variables", str))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "analysis/known/differing_variables.h"
+#include "analysis/known/known_hangs.h"
 #include "analysis/wording/arg.h"
 
 /* A sentence per variable. Further variables only count, so that an alert stays readable. */
@@ -50,6 +51,37 @@ static void say_variable(struct diagnosis *diag, const struct differing_variable
 		cw_say(clause, must_be_equal);
 }
 
+/* Returns the version of the first visible member. All members have a version of the row. */
+static uint32_t version_of(const struct diagnosis *diag)
+{
+	const struct cw_snap_comm *c = &diag->s->snap->comms[diag->v->comm];
+
+	for (uint32_t m = 0; m < c->nranks; m++)
+		if (c->members[m].rank < diag->s->snap->n_ranks)
+			return diag->s->snap->ranks[c->members[m].rank].nccl_version;
+	return 0;
+}
+
+static void say_known_hangs(struct diagnosis *diag)
+{
+	struct cw_verdict *v = diag->v;
+
+	for (size_t i = 0; i < n_known_hangs; i++) {
+		const struct known_hang *row = &known_hangs[i];
+		struct cw_clause *clause = &v->also_said[v->n_also];
+
+		if (!known_hang_fits(row, diag->s->snap, v))
+			continue;
+		v->known_hangs[v->n_known_hangs++] =
+			(struct cw_known_hang){ row->name, row->fixed_in };
+		*clause = clause_of(diag);
+		cw_say(clause, fits_known_hang, arg_text(diag, row->name),
+		       (struct cw_arg){ .kind = CW_ARG_VERSION, .version = version_of(diag) },
+		       arg_text(diag, row->fixed_in));
+		v->n_also++;
+	}
+}
+
 static int say_variables(struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
@@ -59,9 +91,6 @@ static int say_variables(struct diagnosis *diag)
 
 	if (r < 0)
 		return r;
-	v->also_said = cw_arena_new_array(diag->arena, struct cw_clause, MOST_VARIABLES + 1);
-	if (!v->also_said)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < n && i < MOST_VARIABLES; i++) {
 		v->also_said[v->n_also] = clause_of(diag);
 		say_variable(diag, &found[i], &v->also_said[v->n_also++]);
@@ -76,5 +105,15 @@ static int say_variables(struct diagnosis *diag)
 
 int also_list(struct diagnosis *diag)
 {
-	return diag->v->comm == CW_SNAP_NONE ? 0 : say_variables(diag);
+	struct cw_verdict *v = diag->v;
+
+	if (v->comm == CW_SNAP_NONE)
+		return 0;
+	v->also_said = cw_arena_new_array(diag->arena, struct cw_clause,
+					  n_known_hangs + MOST_VARIABLES + 1);
+	v->known_hangs = cw_arena_new_array(diag->arena, struct cw_known_hang, n_known_hangs);
+	if (!v->also_said || !v->known_hangs)
+		return -ENOMEM;
+	say_known_hangs(diag);
+	return say_variables(diag);
 }

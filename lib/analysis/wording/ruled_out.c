@@ -83,7 +83,7 @@ static void rule_out_setup(struct diagnosis *diag)
 			return;
 	}
 	say_trait(diag, diag->v->comm, c->members[0].rank, CW_DETAIL_VERSION, &trait);
-	if (diag->v->n_also)
+	if (diag->v->n_also > diag->v->n_known_hangs)
 		cw_say(rule_out(diag), no_mixed_setup, arg_clause(&trait));
 	else
 		cw_say(rule_out(diag), no_mixed_versions, arg_clause(&trait));

@@ -348,7 +348,7 @@ static const struct row rows[] = {
 	  XID_COMMAND },
 	{ "proxy", CW_CLASS_IN_COLLECTIVE, CW_DETAIL_NOT_IN_PROXY,
 	  "Its call waits for NCCL's proxy. If its native stack is in ncclLocalOpAppend, the pool "
-	  "of proxy operations is exhausted (NVIDIA/nccl#2353).",
+	  "of proxy operations is exhausted.",
 	  NULL },
 	{ "fabric", CW_CLASS_IN_COLLECTIVE, ANY_DETAIL,
 	  "All ranks entered the call, so the cause is the network, a GPU or NCCL, not the "

@@ -264,6 +264,18 @@ static struct cw_incident_sentence *sentences(struct builder *b, const struct cw
 	return list;
 }
 
+static void add_known_hangs(struct builder *b, struct cw_incident_facts *to)
+{
+	uint32_t n = b->v->n_known_hangs;
+
+	to->known_hangs = cw_facts_list(&b->facts, struct cw_incident_known_hang, n);
+	for (uint32_t i = 0; to->known_hangs && i < n; i++)
+		to->known_hangs[to->n_known_hangs++] = (struct cw_incident_known_hang){
+			.name = b->v->known_hangs[i].name,
+			.fixed_in = b->v->known_hangs[i].fixed_in,
+		};
+}
+
 /* True for a rank that other ranks' recordings mention, but whose own is missing. */
 static bool is_known_by_name_only(const struct cw_snap_rank *r)
 {
@@ -490,6 +502,7 @@ json_t *cw_incident_doc(const struct cw_snapshot *snap, const struct cw_verdict 
 	add_waits(&b, &facts);
 	add_alternatives(&b, &facts);
 	facts.ruled_out = sentences(&b, v->ruled_out_said, v->n_ruled_out, &facts.n_ruled_out);
+	add_known_hangs(&b, &facts);
 	facts.also = sentences(&b, v->also_said, v->n_also, &facts.n_also);
 	b.facts.bad |= cw_nccl_errors_collect(snap, &arena, &facts);
 	b.facts.bad |= cw_nonfinite_inputs_collect(snap, &arena, &facts);

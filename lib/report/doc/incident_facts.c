@@ -154,6 +154,9 @@ TABLE(wait, CW_INCIDENT_WAIT_FACTS)
 #define STRUCT struct cw_incident_alternative
 TABLE(alternative, CW_INCIDENT_ALTERNATIVE_FACTS)
 #undef STRUCT
+#define STRUCT struct cw_incident_known_hang
+TABLE(known_hang, CW_INCIDENT_KNOWN_HANG_FACTS)
+#undef STRUCT
 #define STRUCT struct cw_incident_nccl_error
 TABLE(nccl_error, CW_INCIDENT_NCCL_ERROR_FACTS)
 #undef STRUCT

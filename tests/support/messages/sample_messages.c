@@ -163,6 +163,7 @@ static struct cw_msg_rank ranks[] = {
 		.job_timeout_source = "--distributed-timeout-minutes 10 in its arguments",
 		.nccl_variables = "NCCL_ALGO=Ring NCCL_SOCKET_IFNAME=eth0",
 		.nccl_variables_omitted = 2,
+		.machine = 2,
 		.pod = "train-0",
 		.pod_namespace = "ml",
 		.container = "trainer",

@@ -109,6 +109,39 @@ Test(verdict_comm_setup, environments_that_all_differ_are_meant_to)
 	cr_expect(!has_ruled_out("NCCL_*"));
 }
 
+static void set_nvls(uint32_t version, const char *variables)
+{
+	for (uint32_t i = 0; i < 8; i++) {
+		b->ranks[i].nccl_version = version;
+		b->ranks[i].nccl_variables = variables;
+	}
+}
+
+Test(verdict_comm_setup, an_initialisation_without_a_missing_rank_may_be_a_known_hang)
+{
+	full_init();
+	set_nvls(22809, "NCCL_DEBUG=INFO");
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+	cr_assert_eq(v.n_known_hangs, 1);
+	cr_expect_str_eq(v.known_hangs[0].name, "NCCL_NVLS_ENABLE");
+}
+
+Test(verdict_comm_setup, a_known_hang_of_the_initialisation_needs_version_and_variable)
+{
+	full_init();
+	set_nvls(22809, "NCCL_NVLS_ENABLE=0");
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+	cr_expect_eq(v.n_known_hangs, 0);
+}
+
+Test(verdict_comm_setup, another_version_has_no_known_hang_of_the_initialisation)
+{
+	full_init();
+	set_nvls(22907, "none");
+	expect(CW_CLASS_INIT_STUCK, "init", "", "0-7");
+	cr_expect_eq(v.n_known_hangs, 0);
+}
+
 static bool says_also(const char *what)
 {
 	for (uint32_t i = 0; i < v.n_also; i++)

@@ -376,3 +376,94 @@ Test(verdict_connections, name_the_rank_whose_call_has_not_reached_its_proxy)
 	cr_assert_eq(judge()->detail, CW_DETAIL_NOT_IN_PROXY);
 	cr_assert_str_eq(sb_culprits(snap, &verdict), "2");
 }
+
+/* ---- known hangs: version and signature must fit ---- */
+
+static void set_nccl(uint32_t version, uint32_t machine)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		snap->ranks[i].nccl_version = version;
+		snap->ranks[i].machine = machine;
+	}
+}
+
+static void assert_known(const char *name)
+{
+	(void)judge();
+	if (!name) {
+		cr_assert_eq(verdict.n_known_hangs, 0, "%s", verdict.known_hangs[0].name);
+		return;
+	}
+	cr_assert_eq(verdict.n_known_hangs, 1);
+	cr_assert_str_eq(verdict.known_hangs[0].name, name);
+}
+
+Test(verdict_connections, an_exhausted_pool_is_known_of_some_versions_on_one_machine)
+{
+	char buf[512];
+
+	for (uint32_t m = 0; m < N; m++)
+		set_idle(m, 0);
+	set_edge(1, 8, 8, 0, 0);
+	snap->comms[0].members[2].pending->flags &= (uint16_t)~CW_OPF_RETURNED;
+	snap->comms[0].members[2].n_connections = 0;
+	set_nccl(22809, CW_MACHINE_AARCH64);
+	assert_known("NVIDIA/nccl#2353");
+	cr_assert_str_eq(verdict.known_hangs[0].fixed_in, "2.29.3");
+	cr_assert_str_eq(cw_say_text(&verdict.also_said[0], buf, sizeof(buf)),
+			 "this hang fits NVIDIA/nccl#2353, a known fault of NCCL 2.28.9, which "
+			 "version 2.29.3 fixes");
+	set_nccl(22809, CW_MACHINE_X86_64);
+	assert_known(NULL);
+	set_nccl(22903, CW_MACHINE_AARCH64);
+	assert_known(NULL);
+	set_nccl(22809, CW_MACHINE_AARCH64);
+	snap->ranks[3].nccl_version = 22903;
+	assert_known(NULL);
+}
+
+/* The version of a known hang alone proves nothing. */
+Test(verdict_connections, a_version_without_its_signature_is_not_cited)
+{
+	set_nccl(22809, CW_MACHINE_AARCH64);
+	break_sender();
+	assert_known(NULL);
+	set_nccl(23102, CW_MACHINE_X86_64);
+	assert_known(NULL);
+}
+
+Test(verdict_connections, a_receiver_that_posts_nothing_is_known_of_one_version)
+{
+	set_edge(1, 16, 16, 8, 8);
+	set_received(2, 8, 8, 8);
+	set_nccl(23102, CW_MACHINE_X86_64);
+	assert_known("NVIDIA/nccl#2389");
+	assert_edge(1, 2, CW_LINK_SIDE_RECEIVER);
+	set_nccl(23207, CW_MACHINE_X86_64);
+	assert_known(NULL);
+}
+
+Test(verdict_connections, a_graph_of_several_nodes_is_known_of_one_version)
+{
+	break_sender();
+	set_nccl(22809, CW_MACHINE_AARCH64);
+	rows[0][0].replay = 7;
+	assert_known("vllm-project/vllm#52504");
+	for (uint32_t i = 0; i < N; i++)
+		snap->ranks[i].node = 0;
+	assert_known(NULL);
+}
+
+Test(verdict_connections, pxn_is_known_of_some_versions_unless_it_is_disabled)
+{
+	break_sender();
+	set_nccl(22907, CW_MACHINE_X86_64);
+	rows[1][0].flags |= CW_CONNECTION_FOREIGN;
+	assert_known(NULL);
+	for (uint32_t i = 0; i < N; i++)
+		snap->ranks[i].nccl_variables = "none";
+	assert_known("cuBLASMp's known issues");
+	for (uint32_t i = 0; i < N; i++)
+		snap->ranks[i].nccl_variables = "NCCL_DEBUG=INFO NCCL_PXN_DISABLE=1";
+	assert_known(NULL);
+}

@@ -35,6 +35,7 @@ static const char whole[] =
 	"'reason_said':[],'reason':''}],"
 	"'ruled_out':['it waits'],"
 	"'ruled_out_said':[[{'saying':'text','args':[{'text':'it waits'}]}]],"
+	"'known_hangs':[{'name':'NVIDIA/nccl#2353','fixed_in':'2.29.3'}],"
 	"'also':['it waits'],"
 	"'also_said':[[{'saying':'text','args':[{'text':'it waits'}]}]],"
 	"'nccl_errors':[{'ranks':'0','comm':'0x00000000000000ff','comm_name':'tp','result':6,"
