@@ -191,6 +191,18 @@ static bool is_over(const struct cw_incident_facts *incident)
 	return incident->closed_as.text;
 }
 
+/* Returns the first known hang of NCCL that fits; NULL = none. */
+static json_t *known_hang_field(const struct cw_incident_facts *incident)
+{
+	char fixed_in[64];
+
+	if (!incident->n_known_hangs)
+		return NULL;
+	(void)snprintf(fixed_in, sizeof(fixed_in), "fixed in NCCL %s",
+		       cw_fact_text(incident->known_hangs[0].fixed_in));
+	return field("Known hang", cw_fact_text(incident->known_hangs[0].name), fixed_in);
+}
+
 static json_t *fields(const struct cw_incident_facts *incident)
 {
 	uint32_t n = incident->victims ? incident->victims->count : 0;
@@ -202,14 +214,14 @@ static json_t *fields(const struct cw_incident_facts *incident)
 	(void)cw_doc_class(incident->verdict_class.text, incident->detail.text, verdict_class,
 			   sizeof(verdict_class));
 	(void)cw_doc_user(incident->uid, incident->user, user, sizeof(user));
-	return json_pack("{s:s, s:[o, o, o, o, o*]}", "type", "section", "fields",
+	return json_pack("{s:s, s:[o, o, o, o, o*, o*]}", "type", "section", "fields",
 			 culprits_field(incident),
 			 field("Class", verdict_class, cw_fact_text(incident->confidence.text)),
 			 field(is_over(incident) ? "Waited" : "Waiting", waiting,
 			       incident->victims ? cw_fact_text(incident->victims->ranks) : ""),
 			 time_field("Last progress",
 				    incident->times ? incident->times->last_progress_wall_ns : 0),
-			 *user ? field("User", user, "") : NULL);
+			 *user ? field("User", user, "") : NULL, known_hang_field(incident));
 }
 
 static json_t *summary(const json_t *doc)

@@ -109,6 +109,25 @@ Test(alert_slack, says_whose_job_it_is)
 	json_decref(m);
 }
 
+Test(alert_slack, cites_a_known_hang)
+{
+	json_t *known = incident("j", "s", 1), *m = message_of(incident("j", "s", 1));
+	char *all = json_dumps(m, 0);
+
+	cr_expect_null(strstr(all, "Known hang"));
+	free(all);
+	json_decref(m);
+	json_object_set_new(
+		known, "known_hangs",
+		json_pack("[{s:s, s:s}]", "name", "NVIDIA/nccl#2353", "fixed_in", "2.29.3"));
+	m = message_of(known);
+	all = json_dumps(m, 0);
+	cr_expect_not_null(strstr(all, "*Known hang*\\nNVIDIA/nccl#2353, fixed in NCCL 2.29.3"),
+			   "%s", all);
+	free(all);
+	json_decref(m);
+}
+
 Test(alert_slack, many_culprits_are_counted)
 {
 	json_t *m = message_of(incident("j", "s", 100));
