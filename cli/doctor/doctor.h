@@ -35,6 +35,8 @@ bool doctor_check_workstation(struct doctor *d);
  * daemon itself reports.
  */
 void doctor_check_daemon(struct doctor *d);
+/* Notes the known hangs of the NCCL versions that ranks of this machine use. */
+void doctor_check_known_hangs(struct doctor *d);
 /* Checks whether this user's ranks may register. */
 void doctor_check_agent_socket(struct doctor *d);
 /*

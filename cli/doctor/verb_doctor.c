@@ -149,6 +149,7 @@ int cw_verb_doctor(int argc, char **argv)
 		doctor_check_daemon(&d);
 		doctor_check_agent_socket(&d);
 	}
+	doctor_check_known_hangs(&d);
 	if (args.program)
 		doctor_check_program(&d, args.program);
 	if (args.pid)
