@@ -65,7 +65,7 @@ from lab_lib import Tool  # noqa: E402
 import tap  # noqa: E402
 from built import AGENT, TRAIN_LOOP  # noqa: E402
 from cluster import Cluster, name_of  # noqa: E402
-from job import labels  # noqa: E402
+from job import Job, labels  # noqa: E402
 from nccl_faults import (RECEIVES_NOTHING, SENDS_NOTHING, SENDS_SLOWLY,  # noqa: E402
                          STARTS_NO_KERNEL, STOPS, Faults)
 from nccl_networks import Networks  # noqa: E402
@@ -142,7 +142,8 @@ class Run:
         variables = {k: v for k, v in job.items() if k.startswith("NCCL_") or k == "LD_LIBRARY_PATH"}
         variables.update(
             self.faults.variables(), NCCL_PROFILER_PLUGIN=AGENT,
-            NCCL_ALGO=f"allreduce:{draw.algo};broadcast:Ring;reducescatter:Ring;allgather:Ring", NCCL_PROTO=draw.proto, NCCL_BUFFSIZE=str(draw.buffer),
+            NCCL_ALGO=f"allreduce:{draw.algo};broadcast:Ring;reducescatter:Ring;allgather:Ring",
+            NCCL_PROTO=draw.proto, NCCL_BUFFSIZE=str(draw.buffer),
             NCCL_MIN_NCHANNELS=str(draw.channels), NCCL_MAX_NCHANNELS=str(draw.channels),
             NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,NET")
         if self.networks:
@@ -157,7 +158,6 @@ class Run:
         wait_until(self.is_running, lambda: f"all ranks run: {self.job.ended()}", RUNNING_S)
 
     def make_job(self, ranks, variables):
-        from job import Job  # pylint: disable=import-outside-toplevel
         before = self.networks.words if self.networks else lambda rank: []
         return Job("links", ranks, ["--steps", "0", "--step-ms", "20", "--elements",
                                     str(self.draw.elements), "--log-every", "1"],
@@ -220,8 +220,9 @@ class Run:
 
     def result(self):
         self.start()
-        time.sleep(self.draw.after_s)  # a place in the step at random
-        self.strike()
+        steps = self.job.steps() + int(self.draw.after_s * 20)
+        wait_until(lambda: self.job.steps() >= steps, "some more steps", RUNNING_S)
+        self.strike()  # draw.amount makes the place within an op random
         struck, steps = time.monotonic(), self.job.steps()
         with contextlib.suppress(AssertionError):
             wait_until(lambda: self.alert() or self.job.ended(), "an alert", ALERT_S)
