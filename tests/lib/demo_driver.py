@@ -35,7 +35,7 @@ class Expected:
 
 
 EXPECTED = {
-    "never-entered": Expected("never_entered", "outside_nccl", 2, 1, 15),
+    "never-entered": Expected("never_entered", "outside_nccl", 2, 1, 55),
     "wrong-op": Expected("mismatch", "kind", 3, 1, 8),
     "wrong-count": Expected("mismatch", "count", 3, 1, 8),
     "wrong-dtype": Expected("mismatch", "dtype", 3, 1, 8),
@@ -43,9 +43,9 @@ EXPECTED = {
     "wrong-redop": Expected("mismatch", "redop", 3, 1, 8),
     "skipped-op": Expected("mismatch", "missing", 3, 1, 25),
     "extra-op": Expected("mismatch", "extra", 3, 1, 25),
-    "p2p-unmatched": Expected("p2p_unmatched", "not_posted", 3, 1, 25),
+    "p2p-unmatched": Expected("p2p_unmatched", "not_posted", 3, 1, 55),
     "two-comm-deadlock": Expected("deadlock", "order", 2, 1, 25, is_cycle=True),
-    "chain": Expected("never_entered", "outside_nccl", 8, 2, 25, is_in_pairs=True),
+    "chain": Expected("never_entered", "outside_nccl", 8, 2, 55, is_in_pairs=True),
     "killed-rank": Expected("process_dead", "killed", 2, 1, 8),
     "oom-killed": Expected("process_dead", "oom_killed", 2, 1, 8, needs_cgroup=True),
     "stopped-rank": Expected("never_entered", "stopped", 2, 1, 25),

@@ -99,8 +99,8 @@ void cluster_init(struct cluster *c, unsigned n_nodes, unsigned n_ranks)
 	cr_assert_leq(n_nodes, CLUSTER_MAX_NODES);
 	cr_assert_leq(n_ranks, CLUSTER_MAX_RANKS);
 	thresholds = cw_thresholds_default();
-	/* A rank that is idle for four times this long hangs. */
-	thresholds.no_progress_after_ns = 5 * CW_NS_PER_S / 2;
+	/* A rank that is idle for ten times this long hangs. */
+	thresholds.no_progress_after_ns = CW_NS_PER_S;
 	*c = (struct cluster){ .n_nodes = n_nodes,
 			       .n_ranks = n_ranks,
 			       .ranks = { .advance = advance,
