@@ -37,6 +37,7 @@ NEVER_ONE = {
     ("lib/transport/discovery.c", "%u addresses"): "of a whole look-up: a limit, or those that were not met of all",
     ("daemon/alerts/alerts.c", "%zu alerts"): "one goes out as itself",
     ("daemon/alerts/mutes.c", "%u lines"): LIMIT,
+    ("daemon/evidence/core/core_take.c", "%u threads"): "more than the limit",
     ("daemon/evidence/stack.c", "%u threads"): "more than what could be looked at",
     ("daemon/process/fdstore_restore.c", "%zu rank processes"): "so many of all",
     ("daemon/service.c", "%llu descriptors"): LIMIT,
