@@ -656,9 +656,9 @@ static int64_t init_page(const struct matter *m)
 }
 
 /*
- * Returns the time to page for an idle rank. We do not see all headway, such as bytes that arrive on
- * a socket. A page after four minutes was false for 42 of 60 drawn healthy waits of this kind, and a
- * page after ten minutes for 22.
+ * Returns the time to page for an idle rank. We do not see all activity of the host, such as bytes
+ * that arrive on a socket. A page after four minutes was false for 42 of 60 drawn healthy waits of
+ * this kind, and a page after ten minutes for 22.
  */
 static int64_t idle_page(const struct matter *m)
 {
