@@ -44,11 +44,11 @@ void doctor_check_known_hangs(struct doctor *d)
 	/* We list the processes that this user may read. */
 	(void)cw_record_process_each(add_version, &all);
 	for (uint32_t i = 0; i < all.n; i++)
-		for (size_t k = 0; k < n_known_hangs; k++) {
-			const struct known_hang *row = &known_hangs[k];
+		for (size_t k = 0; k < cw_n_known_hang_rows; k++) {
+			const struct cw_known_hang_row *row = &cw_known_hang_rows[k];
 			char text[512];
 
-			if (!known_hang_has_version(row, all.v[i], CW_MACHINE_OWN))
+			if (!cw_known_hang_has_version(row, all.v[i], CW_MACHINE_OWN))
 				continue;
 			(void)snprintf(text, sizeof(text),
 				       "ranks on this machine use NCCL %u.%u.%u, which has a known "

@@ -26,13 +26,8 @@ static bool is_possible(const struct cw_snap_connection *row, uint32_t owner, ui
 	       row->handed <= ready && ready <= row->posted && row->posted <= row->steps;
 }
 
-/*
- * Orders by edge. Within an edge the sender's row comes before the receiver's, and an older op
- * before a newer one.
- */
-static int compare_places(const void *a, const void *b)
+static int compare_edges(const struct place *x, const struct place *y)
 {
-	const struct place *x = a, *y = b;
 	uint32_t p = x->row->flags & CW_CONNECTION_P2P, q = y->row->flags & CW_CONNECTION_P2P;
 
 	if (x->sender != y->sender)
@@ -41,18 +36,23 @@ static int compare_places(const void *a, const void *b)
 		return x->receiver < y->receiver ? -1 : 1;
 	if (x->row->channel != y->row->channel)
 		return x->row->channel < y->row->channel ? -1 : 1;
-	if (p != q)
-		return p < q ? -1 : 1;
+	return p < q ? -1 : p > q;
+}
+
+/*
+ * Orders by edge. Within an edge the sender's row comes before the receiver's, and an older op
+ * before a newer one.
+ */
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int r = compare_edges(x, y);
+
+	if (r != 0)
+		return r;
 	if (is_send(x->row) != is_send(y->row))
 		return is_send(x->row) ? -1 : 1;
 	return x->row->seq < y->row->seq ? -1 : x->row->seq > y->row->seq;
-}
-
-static bool is_same_edge(const struct place *x, const struct place *y)
-{
-	return x->sender == y->sender && x->receiver == y->receiver &&
-	       x->row->channel == y->row->channel &&
-	       (x->row->flags & CW_CONNECTION_P2P) == (y->row->flags & CW_CONNECTION_P2P);
 }
 
 static struct connection_end end_of(const struct cw_snap_connection *row, bool sends)
@@ -215,7 +215,7 @@ int connection_edges_find(const struct cw_snapshot *snap, uint32_t comm, struct 
 		struct connection_edge *e = &ret->v[ret->n++];
 		uint32_t first = i;
 
-		for (; i < n && is_same_edge(&places[first], &places[i]); i++) {
+		for (; i < n && compare_edges(&places[first], &places[i]) == 0; i++) {
 			/* A hostile record may have two rows for one end. We use the older op. */
 			if (is_send(places[i].row) && !out)
 				out = places[i].row;

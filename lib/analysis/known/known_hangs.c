@@ -5,7 +5,7 @@
 
 #include "record/nccl_variables.h"
 
-const struct known_hang known_hangs[] = {
+const struct cw_known_hang_row cw_known_hang_rows[] = {
 	{
 		/*
 		 * The weak compare-and-exchange is in src/proxy.cc of v2.28.9-1 and v2.29.2-1, and
@@ -76,16 +76,17 @@ const struct known_hang known_hangs[] = {
 		.sources = { "https://docs.nvidia.com/cuda/cuest/troubleshooting/index.html" },
 	},
 };
-const size_t n_known_hangs = sizeof(known_hangs) / sizeof(known_hangs[0]);
+const size_t cw_n_known_hang_rows = sizeof(cw_known_hang_rows) / sizeof(cw_known_hang_rows[0]);
 
-bool known_hang_has_version(const struct known_hang *row, uint32_t nccl_version, uint32_t machine)
+bool cw_known_hang_has_version(const struct cw_known_hang_row *row, uint32_t nccl_version,
+			       uint32_t machine)
 {
 	return nccl_version >= row->first && nccl_version <= row->last &&
 	       (row->machine == CW_MACHINE_UNKNOWN || row->machine == machine);
 }
 
 /* True if the rank's variables are known, and the row's variable has no value that avoids it. */
-static bool has_variable(const struct known_hang *row, const struct cw_snap_rank *rank)
+static bool has_variable(const struct cw_known_hang_row *row, const struct cw_snap_rank *rank)
 {
 	const char *at = rank->nccl_variables ? rank->nccl_variables : "";
 	struct cw_nccl_variable v;
@@ -114,7 +115,7 @@ static const struct cw_snap_rank *rank_of(const struct cw_snapshot *snap,
 }
 
 /* True if all visible members have the version and the variables of the row. */
-static bool all_have_setup(const struct known_hang *row, const struct cw_snapshot *snap,
+static bool all_have_setup(const struct cw_known_hang_row *row, const struct cw_snapshot *snap,
 			   const struct cw_snap_comm *c)
 {
 	bool is_any_visible = false;
@@ -125,7 +126,7 @@ static bool all_have_setup(const struct known_hang *row, const struct cw_snapsho
 		if (!rank)
 			continue;
 		is_any_visible = true;
-		if (!known_hang_has_version(row, rank->nccl_version, rank->machine) ||
+		if (!cw_known_hang_has_version(row, rank->nccl_version, rank->machine) ||
 		    !has_variable(row, rank))
 			return false;
 	}
@@ -189,7 +190,7 @@ static bool posts_nothing(const struct cw_snap_comm *c, const struct cw_link *li
 	return false;
 }
 
-static bool has_signature(const struct known_hang *row, const struct cw_snapshot *snap,
+static bool has_signature(const struct cw_known_hang_row *row, const struct cw_snapshot *snap,
 			  const struct cw_snap_comm *c, const struct cw_verdict *v)
 {
 	if (row->signature == KNOWN_INIT_COMPLETE)
@@ -212,7 +213,7 @@ static bool has_signature(const struct known_hang *row, const struct cw_snapshot
 	return false;
 }
 
-bool known_hang_fits(const struct known_hang *row, const struct cw_snapshot *snap,
+bool known_hang_fits(const struct cw_known_hang_row *row, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v)
 {
 	const struct cw_snap_comm *c = v->comm < snap->n_comms ? &snap->comms[v->comm] : NULL;

@@ -29,7 +29,7 @@ enum known_signature {
 	KNOWN_INIT_COMPLETE,
 };
 
-struct known_hang {
+struct cw_known_hang_row {
 	const char *name;     /* the source as alerts cite it: "NVIDIA/nccl#2353" */
 	uint32_t first, last; /* versions, as ncclGetVersion() returns them */
 	uint32_t machine;     /* enum cw_machine; CW_MACHINE_UNKNOWN = any */
@@ -44,12 +44,13 @@ struct known_hang {
 	const char *sources[3];
 };
 
-extern const struct known_hang known_hangs[];
-extern const size_t n_known_hangs;
+extern const struct cw_known_hang_row cw_known_hang_rows[];
+extern const size_t cw_n_known_hang_rows;
 
 /* True if the version and the machine are those of the row. */
-bool known_hang_has_version(const struct known_hang *row, uint32_t nccl_version, uint32_t machine);
+bool cw_known_hang_has_version(const struct cw_known_hang_row *row, uint32_t nccl_version,
+			       uint32_t machine);
 
 /* True if version, machine, variables and signature of the verdict fit the row. */
-bool known_hang_fits(const struct known_hang *row, const struct cw_snapshot *snap,
+bool known_hang_fits(const struct cw_known_hang_row *row, const struct cw_snapshot *snap,
 		     const struct cw_verdict *v);

@@ -66,8 +66,8 @@ static void say_known_hangs(struct diagnosis *diag)
 {
 	struct cw_verdict *v = diag->v;
 
-	for (size_t i = 0; i < n_known_hangs; i++) {
-		const struct known_hang *row = &known_hangs[i];
+	for (size_t i = 0; i < cw_n_known_hang_rows; i++) {
+		const struct cw_known_hang_row *row = &cw_known_hang_rows[i];
 		struct cw_clause *clause = &v->also_said[v->n_also];
 
 		if (!known_hang_fits(row, diag->s->snap, v))
@@ -110,8 +110,9 @@ int also_list(struct diagnosis *diag)
 	if (v->comm == CW_SNAP_NONE)
 		return 0;
 	v->also_said = cw_arena_new_array(diag->arena, struct cw_clause,
-					  n_known_hangs + MOST_VARIABLES + 1);
-	v->known_hangs = cw_arena_new_array(diag->arena, struct cw_known_hang, n_known_hangs);
+					  cw_n_known_hang_rows + MOST_VARIABLES + 1);
+	v->known_hangs =
+		cw_arena_new_array(diag->arena, struct cw_known_hang, cw_n_known_hang_rows);
 	if (!v->also_said || !v->known_hangs)
 		return -ENOMEM;
 	say_known_hangs(diag);

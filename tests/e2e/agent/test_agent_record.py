@@ -35,7 +35,7 @@ def two_ranks(*how):
         comms = sorted((a.record().comms()[0] for a in agents), key=lambda c: c.rank)
         for a in agents:
             r = a.record()
-            check(r.state == 1 and r.version == 10, "a valid record")
+            check(r.state == 1 and r.version == 11, "a valid record")
             check(not any(r.drops), "nothing dropped: %r" % (r.drops,))
             check(r.has & HAS_PROGRESS, "device progress")
             check(r.nccl_version == 22809 and r.driver_version > 0, "versions")

@@ -28,7 +28,7 @@ static void print_version(FILE *out, uint32_t v)
 	(void)fprintf(out, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
 }
 
-static void print_row(FILE *out, const struct known_hang *row)
+static void print_row(FILE *out, const struct cw_known_hang_row *row)
 {
 	(void)fprintf(out, "| %s | ", row->name);
 	print_version(out, row->first);
@@ -61,8 +61,8 @@ static const char *page(void)
 
 Test(known_hangs, the_page_has_each_row_with_its_fault_and_its_sources)
 {
-	for (size_t i = 0; i < n_known_hangs; i++) {
-		const struct known_hang *row = &known_hangs[i];
+	for (size_t i = 0; i < cw_n_known_hang_rows; i++) {
+		const struct cw_known_hang_row *row = &cw_known_hang_rows[i];
 		char line[1024] = "";
 		FILE *out = fmemopen(line, sizeof(line), "w");
 
@@ -85,19 +85,19 @@ Test(known_hangs, the_page_has_no_other_row)
 
 	for (const char *at = page(); (at = strstr(at, "\n| ")); at++)
 		n++;
-	cr_expect_eq(n, n_known_hangs + 1, "and the head of the table");
+	cr_expect_eq(n, cw_n_known_hang_rows + 1, "and the head of the table");
 }
 
 Test(known_hangs, versions_are_a_range_and_the_machine_counts)
 {
-	const struct known_hang *row = &known_hangs[0];
+	const struct cw_known_hang_row *row = &cw_known_hang_rows[0];
 
 	cr_assert_str_eq(row->name, "NVIDIA/nccl#2353");
-	cr_expect(known_hang_has_version(row, 22809, CW_MACHINE_AARCH64));
-	cr_expect(known_hang_has_version(row, 22902, CW_MACHINE_AARCH64));
-	cr_expect_not(known_hang_has_version(row, 22807, CW_MACHINE_AARCH64));
-	cr_expect_not(known_hang_has_version(row, 22903, CW_MACHINE_AARCH64));
-	cr_expect_not(known_hang_has_version(row, 22809, CW_MACHINE_X86_64));
-	cr_expect_not(known_hang_has_version(row, 22809, CW_MACHINE_UNKNOWN));
-	cr_expect_not(known_hang_has_version(row, 0, CW_MACHINE_AARCH64));
+	cr_expect(cw_known_hang_has_version(row, 22809, CW_MACHINE_AARCH64));
+	cr_expect(cw_known_hang_has_version(row, 22902, CW_MACHINE_AARCH64));
+	cr_expect_not(cw_known_hang_has_version(row, 22807, CW_MACHINE_AARCH64));
+	cr_expect_not(cw_known_hang_has_version(row, 22903, CW_MACHINE_AARCH64));
+	cr_expect_not(cw_known_hang_has_version(row, 22809, CW_MACHINE_X86_64));
+	cr_expect_not(cw_known_hang_has_version(row, 22809, CW_MACHINE_UNKNOWN));
+	cr_expect_not(cw_known_hang_has_version(row, 0, CW_MACHINE_AARCH64));
 }

@@ -263,8 +263,8 @@ Test(watch, who_waits_its_turn_is_paged_once_nobody_works)
 	cr_expect_not(said.is_alert, "%s", said.summary);
 	run_text(TURNS "only 2\nsleep 4000s\nend\n" STEPS "expect never_entered 2\nend\n");
 	expect_alert(CW_CLASS_NEVER_ENTERED, 2, 1);
-	cr_expect_gt(said.after_ns, INT64_C(1230) * 1000000000);
-	cr_expect_lt(said.after_ns, INT64_C(1250) * 1000000000);
+	cr_expect_gt(said.after_ns, INT64_C(1590) * 1000000000);
+	cr_expect_lt(said.after_ns, INT64_C(1610) * 1000000000);
 }
 
 /* ---- the post-mortem of a job ---- */

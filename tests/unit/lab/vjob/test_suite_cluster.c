@@ -290,7 +290,7 @@ Test(suite_cluster, fast_forwarding_leaves_out_what_is_well_and_nothing_else)
 	cr_expect_gt(watched.n_checks, 200, "all of the stall is looked at");
 	watch_text(LONG, "fault 2 at 30h on world block\nexpect never_entered 2\nend\n");
 	cr_expect(watched.is_alert);
-	cr_expect_lt(watched.after_ns, 250 * S);
+	cr_expect_lt(watched.after_ns, 610 * S);
 	watch_text(LONG, "fault 2 at 30h on world add\nexpect mismatch 2\nend\n");
 	cr_expect_eq(watched.verdict_class, CW_CLASS_MISMATCH, "%s", watched.summary);
 	cw_outcome_fini(&watched);

@@ -185,7 +185,7 @@ Test(network, a_hang_is_told_once_and_kept_by_its_leader)
 	run(&w, 20);
 	hang(&w);
 	leader = network_leader(w.net);
-	cr_assert_eq(network_run_until_alert(w.net, 400 * CW_NS_PER_S), 1);
+	cr_assert_eq(network_run_until_alert(w.net, 800 * CW_NS_PER_S), 1);
 	run(&w, 90);
 	cr_assert_eq(w.net->n_alerts, 1);
 	a = &w.net->alerts[0];
@@ -207,7 +207,7 @@ Test(network, the_same_calls_give_the_same_run)
 	for (struct world *w = &a;; w = &b) {
 		run(w, 20);
 		hang(w);
-		run(w, 300);
+		run(w, 700);
 		if (w == &b)
 			break;
 	}
@@ -269,7 +269,7 @@ Test(network, a_restarted_leader_does_not_tell_again)
 	begin(&w, 3);
 	run(&w, 20);
 	hang(&w);
-	cr_assert_eq(network_run_until_alert(w.net, 400 * CW_NS_PER_S), 1);
+	cr_assert_eq(network_run_until_alert(w.net, 800 * CW_NS_PER_S), 1);
 	network_kill(w.net, w.net->alerts[0].node, NETWORK_KILLED);
 	run(&w, 30);
 	network_start(w.net, w.net->alerts[0].node);
@@ -355,7 +355,7 @@ Test(network, digests_that_are_late_lost_or_doubled_raise_nothing)
 	cr_assert_gt(n, 300);
 	cr_assert_eq(w.net->n_alerts, 0);
 	hang(&w);
-	cr_assert_eq(network_run_until_alert(w.net, 400 * CW_NS_PER_S), 1);
+	cr_assert_eq(network_run_until_alert(w.net, 800 * CW_NS_PER_S), 1);
 	cr_assert_str_eq(class_of(&w.net->alerts[0]), "never_entered");
 	end(&w);
 }
@@ -376,7 +376,7 @@ Test(network, machines_may_disagree_about_the_time)
 	cr_assert_eq(cw_clock_now_ns(w.net->nodes[1].clock) - w.net->now_ns, 20 * CW_NS_PER_MS);
 	cr_assert_eq(w.net->n_alerts, 0);
 	hang(&w);
-	cr_assert_eq(network_run_until_alert(w.net, 400 * CW_NS_PER_S), 1);
+	cr_assert_eq(network_run_until_alert(w.net, 800 * CW_NS_PER_S), 1);
 	end(&w);
 }
 
@@ -390,7 +390,7 @@ Test(network, peers_of_a_later_version_watch_along)
 	run(&w, 30);
 	cr_assert_eq(w.net->n_alerts, 0);
 	hang(&w);
-	cr_assert_eq(network_run_until_alert(w.net, 400 * CW_NS_PER_S), 1);
+	cr_assert_eq(network_run_until_alert(w.net, 800 * CW_NS_PER_S), 1);
 	cr_assert_str_eq(class_of(&w.net->alerts[0]), "never_entered");
 	end(&w);
 }
