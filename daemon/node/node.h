@@ -117,8 +117,8 @@ struct cw_node_process {
 	int64_t ended_ns; /* 0 = it lives */
 	pid_t own_pid;    /* in its own pid namespace; 0 = the same as pid */
 	const char *cwd;  /* working directory at its registration; "" = unknown */
-	bool has_python; /* the agent of the process can take Python stacks */
-	int64_t idle_ns; /* time since the process last used CPU; -1 = unknown */
+	bool has_python;  /* the agent of the process can take Python stacks */
+	int64_t idle_ns;  /* time since the process last used CPU; -1 = unknown */
 };
 
 /*

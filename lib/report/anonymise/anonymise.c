@@ -994,8 +994,9 @@ int cw_anonymise(json_t *const *docs, size_t n)
 int cw_anonymise_bundle(struct cw_bundle *bundle)
 {
 	int r = cw_bundle_parse_texts(bundle);
-	json_t *const docs[] = { bundle->incident, bundle->evidence, bundle->stacks,
-				 bundle->ops,      bundle->summaries, bundle->snapshot,
+	json_t *const docs[] = { bundle->incident,        bundle->evidence,
+				 bundle->stacks,          bundle->ops,
+				 bundle->summaries,       bundle->snapshot,
 				 bundle->remote_summaries };
 
 	return r < 0 ? r : cw_anonymise(docs, sizeof(docs) / sizeof(docs[0]));

@@ -256,7 +256,8 @@ static void add_alternatives(struct builder *b, struct cw_incident_facts *to)
 static struct cw_incident_sentence *sentences(struct builder *b, const struct cw_clause *said,
 					      uint32_t n, uint32_t *ret_n)
 {
-	struct cw_incident_sentence *list = cw_facts_list(&b->facts, struct cw_incident_sentence, n);
+	struct cw_incident_sentence *list =
+		cw_facts_list(&b->facts, struct cw_incident_sentence, n);
 
 	*ret_n = list ? n : 0;
 	for (uint32_t i = 0; i < *ret_n; i++)

@@ -88,9 +88,8 @@ Test(demo_scenario, a_lost_node_is_all_ranks_of_it)
 
 Test(demo_scenario, a_job_that_fails_is_judged_by_its_postmortem)
 {
-	const char *postmortem =
-		"{\"schema\":\"collwatch.incident/1\",\"class\":\"process_dead\","
-		"\"detail\":\"exited\",\"culprits\":[{\"rank\":2}],\"ends\":[]}";
+	const char *postmortem = "{\"schema\":\"collwatch.incident/1\",\"class\":\"process_dead\","
+				 "\"detail\":\"exited\",\"culprits\":[{\"rank\":2}],\"ends\":[]}";
 	const char *alert = "{\"schema\":\"collwatch.incident/1\",\"class\":\"process_dead\","
 			    "\"detail\":\"exited\",\"culprits\":[{\"rank\":2}]}";
 
