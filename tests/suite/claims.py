@@ -1379,7 +1379,7 @@ def check_first(t, doc, part, found):
     if who and pattern is POSTMORTEM[1]:
         ended_first(t, who, m["verb"])
     # The report prints "First: not known" where this is null.
-    expect(pattern is POSTMORTEM[0] or doc["first"] is not None, "the post-mortem has no first rank")
+    expect(pattern is POSTMORTEM[0] or doc.get("first") is not None, "the post-mortem has no first rank")
     found["first"] = who
 
 
@@ -1474,7 +1474,7 @@ def check_postmortem(line, told):
         for r in ranks_of("ranks " + group["ranks"]) if group["ranks"] and group["how"] != "had not ended" else ():
             check_one(found, f"rank {r}: {group['how']}", lambda: died(t, r, group["how"]) if t.is_dead(r) else None)
         n += 1
-    for note in doc["notes"]:
+    for note in doc.get("end_notes", ()):
         check_one(found, note, lambda: check_note(t, note))
         n += 1
     return found, n
@@ -1614,7 +1614,7 @@ def main():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lab_run:
         for text in lab_run.stdout:
             line = json.loads(text)
-            is_postmortem = line["incident"]["schema"] == "collwatch.postmortem/1"
+            is_postmortem = line["incident"]["severity"] == "failed"
             if scenario != (line["file"], line["line"], line["name"]):
                 scenario, told = (line["file"], line["line"], line["name"]), []
             if not is_postmortem:
