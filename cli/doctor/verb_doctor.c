@@ -148,8 +148,8 @@ int cw_verb_doctor(int argc, char **argv)
 	if (!doctor_check_workstation(&d)) {
 		doctor_check_daemon(&d);
 		doctor_check_agent_socket(&d);
+		doctor_check_known_hangs(&d);
 	}
-	doctor_check_known_hangs(&d);
 	if (args.program)
 		doctor_check_program(&d, args.program);
 	if (args.pid)

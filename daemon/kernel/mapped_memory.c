@@ -92,6 +92,23 @@ static void copy_line(const char *line, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
+/* Replaces the kernel's "\040" and the like by the characters. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		if (text[0] == '\\' && strspn(text + 1, "01234567") >= 3) {
+			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+				       (text[3] - '0'));
+			text += 4;
+		} else {
+			*to++ = *text++;
+		}
+	}
+	*to = '\0';
+}
+
 static bool parse_mount(const char *line, struct mount *m)
 {
 	const char *dash;
@@ -103,6 +120,7 @@ static bool parse_mount(const char *line, struct mount *m)
 	    sscanf(m->line, "%*d %*d %u:%u %*s %4095s", &m->major, &m->minor, m->point) != 3 ||
 	    sscanf(dash + 3, "%63s %*s %n", m->type, &at) != 1)
 		return false;
+	unescape(m->point);
 	m->options = dash + 3 + at;
 	return true;
 }

@@ -478,7 +478,8 @@ static int keep_ending(const struct cw_store *store, const struct cw_store_entry
 	if (!e->has_ending || cw_incident_facts_has_ending(incident))
 		return 0;
 	old = incident_of(store, e);
-	r = cw_incident_facts_copy_ending(old, incident);
+	/* Without the old incident we write nothing, because its facts about the end would go. */
+	r = old ? cw_incident_facts_copy_ending(old, incident) : -ENOMEM;
 	json_decref(old);
 	return r < 0 ? -ENOMEM : 0;
 }

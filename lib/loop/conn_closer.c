@@ -50,6 +50,9 @@ struct child {
 	int fds[BATCH];
 };
 
+/* A request to the fork server takes two descriptors, and its answer takes one. */
+#define RESERVE 3u
+
 struct cw_conn_closer {
 	struct event_base *base;
 	struct cw_fork_server *forks;
@@ -61,6 +64,8 @@ struct cw_conn_closer {
 	int *fds;
 	size_t n, cap;
 	struct child children[CW_CONN_CLOSER_CHILDREN];
+	/* Descriptors for the next child; -1 = free. The waiting connections may have the rest. */
+	int reserve[RESERVE];
 	struct child *giving; /* the child that is taking connections; NULL = none */
 	uint64_t total;
 };
@@ -142,6 +147,21 @@ static void end_giving(struct child *child)
 	start_timer(c);
 }
 
+static void hold_reserve(struct cw_conn_closer *c)
+{
+	for (unsigned i = 0; i < RESERVE; i++)
+		if (c->reserve[i] < 0)
+			c->reserve[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void free_reserve(struct cw_conn_closer *c)
+{
+	for (unsigned i = 0; i < RESERVE; i++) {
+		closep(&c->reserve[i]);
+		c->reserve[i] = -1;
+	}
+}
+
 static void free_place(struct child *child)
 {
 	if (child->closer->giving == child)
@@ -149,6 +169,7 @@ static void free_place(struct child *child)
 	event_freep(&child->ended);
 	closep(&child->pidfd);
 	*child = (struct child){ .closer = child->closer, .fd = -1, .pidfd = -1 };
+	hold_reserve(child->closer);
 }
 
 static void on_ended(evutil_socket_t fd, short what, void *arg)
@@ -244,11 +265,14 @@ static void release(struct cw_conn_closer *c)
 
 	if (!child)
 		return; /* we try again when a child has confirmed or ended */
+	free_reserve(c);
 	if (cw_fork_server_ask(c->forks, cw_conn_closer_child, on_forked, child, &child->request) ==
-	    0)
+	    0) {
 		c->giving = child;
-	else
+	} else {
+		hold_reserve(c);
 		start_timer(c);
+	}
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -297,6 +321,9 @@ int cw_conn_closer_new(struct event_base *base, struct cw_fork_server *forks,
 		free(c);
 		return -ENOMEM;
 	}
+	for (unsigned i = 0; i < RESERVE; i++)
+		c->reserve[i] = -1;
+	hold_reserve(c); /* on failure, a later attempt holds them */
 	*ret = c;
 	return 0;
 }
@@ -354,6 +381,7 @@ struct cw_conn_closer *cw_conn_closer_free(struct cw_conn_closer *c)
 		child->request = cw_fork_request_cancel(child->request);
 		free_place(child);
 	}
+	free_reserve(c);
 	release_last(c);
 	event_free(c->timer);
 	free(c->fds);

@@ -254,8 +254,8 @@
 	X(stuck_never_reached, "WTOC", "%1 is stuck in %2 and never reached %3 on %4") \
 	X(crashed_in, "RT", " %1^ crashed in %2.") \
 	X(stayed_in, "RTDD", "%1 stayed in %2 from %3 to %4 of the wait") \
-	X(without_cpu, "", " and used no CPU between the readings") \
-	X(with_cpu, "D", ", but used %1 of CPU between the readings") \
+	X(without_cpu, "", ", and its main thread used almost no CPU between the readings") \
+	X(with_cpu, "D", ", but its main thread used %1 of CPU between the readings") \
 	X(moved_on, "R", "%1 moved on:") \
 	X(was_in_at, "DT", " at %1 of the wait it was in %2") \
 	X(then_in_at, "DT", ", at %1 in %2") \

@@ -198,7 +198,9 @@ def test_without_a_webhook_it_says_where_alerts_go(world):
     words = ["--control", world.control, "--socket", world.path, "--config", world.conf]
     expect("alerts go to the journal only" in printed(*words).stdout, printed(*words))
     doc = json.loads(printed("--json", *words).stdout)
-    expect(len(doc["notes"]) == 1 and "alerts go to the journal only" in doc["notes"][0], doc)
+    # Other jobs of this machine may use an NCCL with a known hang.
+    notes = [note for note in doc["notes"] if "ranks on this machine use NCCL" not in note]
+    expect(len(notes) == 1 and "alerts go to the journal only" in notes[0], doc)
     world.configure('webhook_url = "http://127.0.0.1:9/"')
     expect("journal only" not in printed(*words).stdout, "there is one")
 

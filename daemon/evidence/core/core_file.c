@@ -165,7 +165,7 @@ static void take_segment(struct cw_core_file *core, const Elf64_Phdr *p)
 {
 	uint64_t len = p->p_filesz;
 
-	if (p->p_offset >= core->size || len > core->size - p->p_offset) {
+	if (len && (p->p_offset >= core->size || len > core->size - p->p_offset)) {
 		core->is_cut = true;
 		len = p->p_offset < core->size ? core->size - p->p_offset : 0;
 	}

@@ -43,6 +43,8 @@
 #define OLD_NS (600 * CW_NS_PER_S)
 #define MAX_MOUNTINFO (1u << 20)
 #define MAX_REASON 256u
+/* Room for the line at the end of the native stacks. */
+#define END_BYTES 1024u
 
 struct candidate {
 	int fd;
@@ -181,6 +183,8 @@ static void consider(struct take *t, int dir_fd, const char *name)
 	if (probe < 0 || fstat(probe, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    st.st_uid != t->target->uid)
 		return;
+	if (st.st_mtim.tv_sec < 0 || st.st_mtim.tv_sec >= INT64_MAX / CW_NS_PER_S)
+		return; /* no kernel has written the file at such a time */
 	written_ns = st.st_mtim.tv_sec * CW_NS_PER_S + st.st_mtim.tv_nsec;
 	if (t->target->ended_wall_ns && written_ns < t->target->ended_wall_ns - OLD_NS)
 		return;
@@ -209,6 +213,12 @@ static const char *find_files(struct take *t)
 
 	if (why)
 		return why;
+	/*
+	 * The path and the pid are those of the container. The host's root may have a core file
+	 * with this path and this pid, too.
+	 */
+	if (t->target->uid == 0 && t->target->own_pid != t->target->pid)
+		return "the core files of a container's root are not read";
 	if (!is_local(t, t->dir))
 		return "its core file would lie on FUSE, 9p, NFS or an unknown file system, where a "
 		       "reader may hang";
@@ -230,9 +240,18 @@ static const char *find_files(struct take *t)
 
 /* ---- the confined part ---- */
 
+static int newest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	return (x->written_ns < y->written_ns) - (x->written_ns > y->written_ns);
+}
+
 /* Opens the candidate that is the core file of the process. */
 static const char *open_core(struct take *t)
 {
+	/* A container that crashes repeatedly may leave several files of the same pid. */
+	qsort(t->candidates, t->n_candidates, sizeof(t->candidates[0]), newest_first);
 	for (uint32_t i = 0; i < t->n_candidates; i++) {
 		if (cw_core_file_open(t->candidates[i].fd, &t->core) < 0)
 			continue;
@@ -267,6 +286,31 @@ static int read_file(void *user, uint64_t offset, void *buf, size_t len)
 	return pread(*(int *)user, buf, len, (off_t)offset) == (ssize_t)len ? 0 : -EIO;
 }
 
+/*
+ * Opens a path without following links, because a link may lead to a file system that answers
+ * late or never. The filter of this process does not allow openat2().
+ */
+static int open_without_links(const char *path)
+{
+	int fd = *path == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	while (fd >= 0 && *(path += strspn(path, "/"))) {
+		size_t len = strcspn(path, "/");
+		char name[NAME_MAX + 1] = "";
+		int next = -1;
+
+		if (len < sizeof(name)) {
+			memcpy(name, path, len);
+			if (strcmp(name, "..") != 0)
+				next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		}
+		(void)close(fd);
+		fd = next;
+		path += len;
+	}
+	return fd;
+}
+
 /* Opens the file of a module, if it is the one that the process had mapped. */
 static void open_module(const struct take *t, struct cw_stack_module *m)
 {
@@ -280,7 +324,7 @@ static void open_module(const struct take *t, struct cw_stack_module *m)
 	m->is_remote = !is_local(t, m->path);
 	if (m->fd >= 0 || m->is_remote)
 		return;
-	probe = open(m->path, O_PATH | O_CLOEXEC);
+	probe = open_without_links(m->path);
 	if (probe < 0 || fstat(probe, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", probe);
@@ -368,13 +412,24 @@ static void write_native(const struct take *t)
 	struct cw_unwinder *u = NULL;
 	int r = cw_unwinder_new(t->copy, (struct cw_stack_modules *)&t->modules, &u);
 	char reason[MAX_REASON] = "";
+	bool is_over_limit = false;
+	size_t used = 0;
 
-	for (uint32_t i = 0; i < t->copy->n_threads && r == 0; i++)
-		r = write_line(t->out_fd,
-			       json_pack("{s:i, s:n, s:i, s:o}", "tid",
-					 tid_of(t, t->copy->threads[i].tid), "name", "run_ns", 1,
-					 "frames", cw_unwinder_frames(u, i)));
-	if (t->core.is_cut)
+	for (uint32_t i = 0; i < t->copy->n_threads && r == 0 && !is_over_limit; i++) {
+		json_t *line =
+			json_pack("{s:i, s:n, s:i, s:o}", "tid", tid_of(t, t->copy->threads[i].tid),
+				  "name", "run_ns", 1, "frames", cw_unwinder_frames(u, i));
+
+		used += json_dumpb(line, NULL, 0, JSON_COMPACT) + 1;
+		is_over_limit = used + END_BYTES > CW_STACK_MAX_OUTPUT;
+		if (is_over_limit)
+			json_decref(line);
+		else
+			r = write_line(t->out_fd, line);
+	}
+	if (is_over_limit)
+		(void)snprintf(reason, sizeof(reason), "the stacks are too large to send");
+	else if (t->core.is_cut)
 		(void)snprintf(reason, sizeof(reason), "the core file is incomplete");
 	else if (t->core.n_more_threads)
 		(void)snprintf(reason, sizeof(reason), "%u of %u threads examined",
@@ -517,7 +572,8 @@ void cw_core_read(const char *output, size_t len, bool is_whole, struct cw_captu
 
 	*ret = (struct cw_capture_ended_parts){ .core = clean_core(json_object_get(line, "core")) };
 	json_decref(line);
-	if (!newline || strcmp(json_string_value(json_object_get(ret->core, "status")), "ok") != 0)
+	if (!newline || !ret->core ||
+	    strcmp(json_string_value(json_object_get(ret->core, "status")), "ok") != 0)
 		return;
 	len -= (size_t)(newline + 1 - output);
 	output = newline + 1;

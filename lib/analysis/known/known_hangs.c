@@ -196,7 +196,9 @@ static bool has_signature(const struct cw_known_hang_row *row, const struct cw_s
 	if (row->signature == KNOWN_INIT_COMPLETE)
 		return v->verdict_class == CW_CLASS_INIT_STUCK && !v->n_culprits && !v->n_crossed &&
 		       !v->blind_spots && has_nodes(snap, c, true);
-	if (v->verdict_class != CW_CLASS_IN_COLLECTIVE)
+	/* A rank that is held explains the hang. */
+	if (v->verdict_class != CW_CLASS_IN_COLLECTIVE || v->detail == CW_DETAIL_STOPPED ||
+	    v->detail == CW_DETAIL_TRACED || v->detail == CW_DETAIL_FROZEN)
 		return false;
 	switch (row->signature) {
 	case KNOWN_NOT_IN_PROXY:

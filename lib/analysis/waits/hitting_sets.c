@@ -58,9 +58,10 @@ int hitting_sets_smallest(const struct hitting_set *sets, uint32_t n, uint32_t n
 {
 	uint64_t *of = cw_arena_new_array(a, uint64_t, n_elements), all = 0;
 	struct search s = { .masks = cw_arena_new_array(a, uint64_t, n_elements) };
+	bool *is_used = cw_arena_new_array(a, bool, n_elements); /* of each class */
 	uint32_t size = 0;
 
-	if (!of || !s.masks)
+	if (!of || !s.masks || !is_used)
 		return -ENOMEM;
 	if (n > HITTING_SETS_MAX)
 		return HITTING_SETS_TOO_HARD;
@@ -74,15 +75,13 @@ int hitting_sets_smallest(const struct hitting_set *sets, uint32_t n, uint32_t n
 	make_classes(&s, n_elements);
 	while (size < n && !can_meet(&s, all, size) && s.steps < BUDGET)
 		size++;
-	for (uint32_t i = 0; i < s.n && s.steps < BUDGET; i++) {
-		bool is_used = can_meet(&s, all & ~s.masks[i], size - 1);
+	for (uint32_t i = 0; i < s.n && s.steps < BUDGET; i++)
+		is_used[i] = can_meet(&s, all & ~s.masks[i], size - 1);
+	for (uint32_t k = 0; k < n_elements; k++) {
+		const uint64_t *class =
+			s.n ? bsearch(&of[k], s.masks, s.n, sizeof(of[k]), compare_masks) : NULL;
 
-		for (uint32_t k = 0; k < n_elements; k++)
-			if (of[k] == s.masks[i])
-				is_in[k] = is_used;
+		is_in[k] = class && is_used[class - s.masks];
 	}
-	for (uint32_t k = 0; k < n_elements; k++)
-		if (!of[k])
-			is_in[k] = false;
 	return s.steps < BUDGET ? 0 : HITTING_SETS_TOO_HARD;
 }

@@ -75,7 +75,8 @@ static void on_answer(const char *node, const struct cw_message *reply, void *us
 		if (!slot->doc)
 			continue;
 		r->owner->has_answer = true;
-		r->owner->n_stacks += digest(r->owner, slot->doc, &r->seen[i]);
+		if (!*r->seen[i].place)
+			r->owner->n_stacks += digest(r->owner, slot->doc, &r->seen[i]);
 		json_decref(slot->doc);
 		slot->doc = NULL;
 	}
@@ -98,6 +99,11 @@ static uint32_t stage_of(int64_t waited_ns, int64_t limit_ns)
 {
 	return (uint32_t)(waited_ns >= limit_ns / 4) + (waited_ns >= limit_ns / 2) +
 	       (waited_ns >= limit_ns);
+}
+
+bool cw_earlier_stacks_are_of(const struct cw_earlier_stacks *e, const struct cw_verdict_key *key)
+{
+	return cw_verdict_key_is_same(&e->key, key);
 }
 
 /* True if the decision is about the wait of these readings. */

@@ -65,6 +65,8 @@ void cw_earlier_stacks_reset(struct cw_earlier_stacks *e);
 /* Takes one evaluation. Requests a reading if one is due. Drops the readings of another wait. */
 void cw_earlier_stacks_step(struct cw_earlier_stacks *e, const struct cw_snapshot *snap,
 			    const struct cw_verdict *v, const struct cw_stall_decision *d);
+/* True if the readings are those of the wait with this key. */
+bool cw_earlier_stacks_are_of(const struct cw_earlier_stacks *e, const struct cw_verdict_key *key);
 /* Returns the number of stacks so far. If it grows, cw_earlier_stacks_add() adds more. */
 uint32_t cw_earlier_stacks_readings(const struct cw_earlier_stacks *e);
 /*

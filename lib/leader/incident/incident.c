@@ -149,6 +149,7 @@ static void forget_facts(struct cw_incident *inc)
 	inc->lasted_ns = 0;
 	inc->n_deferred = inc->n_objectors = 0;
 	inc->is_overruling = false;
+	inc->earlier_written = 0;
 }
 
 static void forget(struct cw_incident *inc)
@@ -479,16 +480,27 @@ static bool may_write(const struct cw_incident *inc)
 	       (inc->state == CW_INCIDENT_NOTED && inc->severity == CW_SEVERITY_NOTICE);
 }
 
-/* Adds the stacks of the seconds before, if there are new ones. */
+/*
+ * True if there are stacks of the seconds before that the facts may not have yet. While the
+ * incident is open, the readings may already be those of another wait.
+ */
+static bool has_new_earlier_stacks(const struct cw_incident *inc)
+{
+	return cw_earlier_stacks_are_of(&inc->earlier, &inc->key) &&
+	       cw_earlier_stacks_readings(&inc->earlier) != inc->earlier_written;
+}
+
+/* Adds the stacks of the seconds before if there are new ones, or if the facts are new. */
 static void add_earlier_stacks(struct cw_incident *inc)
 {
 	uint32_t n = cw_earlier_stacks_readings(&inc->earlier);
 
-	if (inc->facts.n_earlier_stacks && n == inc->earlier_written)
+	if (!has_new_earlier_stacks(inc) &&
+	    (inc->facts.n_earlier_stacks || !cw_earlier_stacks_are_of(&inc->earlier, &inc->key)))
 		return;
 	/* Out of memory: the document has none, or the older ones. */
-	if (cw_earlier_stacks_add(&inc->earlier, &inc->facts, &inc->arena) == 0)
-		inc->earlier_written = n;
+	(void)cw_earlier_stacks_add(&inc->earlier, &inc->facts, &inc->arena);
+	inc->earlier_written = n;
 }
 
 /* Writes the bundle with all evidence collected so far. Does nothing without documents. */
@@ -1252,8 +1264,7 @@ void cw_incident_tick(struct cw_incident *inc)
 	if (is_due(&inc->clear_ns, now))
 		handle(inc, CW_INCIDENT_EV_CLEAR);
 	collect_stacks(inc, now);
-	if (may_write(inc) && !inc->is_kept &&
-	    cw_earlier_stacks_readings(&inc->earlier) != inc->earlier_written)
+	if (may_write(inc) && !inc->is_kept && has_new_earlier_stacks(inc))
 		write_bundle(inc);
 	if (is_due(&inc->python_ns, now) && inc->state == CW_INCIDENT_ALERTED)
 		cw_evidence_set_ask_python(&inc->evidence, inc->config.effects, &inc->job,

@@ -64,7 +64,7 @@ static void say_change(struct cw_clause *clause, struct cw_arg who,
 	}
 	if (cpu_ns > (list[n - 1].waited_ns - list[0].waited_ns) / IDLE_PART)
 		cw_say(clause, with_cpu, duration(cpu_ns));
-	else if (!is_changed && list[0].run_ns > 0 && list[n - 1].run_ns > 0)
+	else if (!is_changed && list[0].run_ns > 0 && list[n - 1].run_ns >= list[0].run_ns)
 		cw_say(clause, without_cpu);
 	cw_say(clause, end);
 }

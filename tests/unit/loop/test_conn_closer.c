@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -144,6 +145,21 @@ Test(conn_closer, descriptors_in_it_are_closed_and_not_waited_for)
 	cr_assert_eq(cw_conn_closer_total(closer), 1);
 	cr_assert_eq(fcntl(fd, F_GETFD), -1);
 	close(other);
+}
+
+Test(conn_closer, descriptors_are_closed_when_no_number_is_free)
+{
+	int other, peer, fd = with_lingering(&other, &peer, 0);
+	struct rlimit limit = { .rlim_cur = 64, .rlim_max = 64 };
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+		;
+	cr_assert_eq(errno, EMFILE);
+	cw_conn_closer_close(closer, fd);
+	run_until_given_away();
+	close(other);
+	wait_for_end(peer);
 }
 
 Test(conn_closer, descriptors_out_of_band_are_seen_too)

@@ -72,6 +72,7 @@ Test(mapped_memory, knows_a_path_by_the_mount_that_holds_it)
 	cr_expect_eq(cw_mapped_memory_kind_of_path(mounts, "/home/local/x"), CW_MOUNT_LOCAL);
 	cr_expect_eq(cw_mapped_memory_kind_of_path(mounts, "/var/disk/x"), CW_MOUNT_LOCAL,
 		     "the last mount hides the one before");
+	cr_expect_eq(cw_mapped_memory_kind_of_path(mounts, "/mnt/a b/x"), CW_MOUNT_REMOTE);
 	cr_expect_eq(cw_mapped_memory_kind_of_path("", "/x"), CW_MOUNT_UNKNOWN);
 }
 

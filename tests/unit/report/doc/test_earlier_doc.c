@@ -45,8 +45,8 @@ Test(earlier_doc, a_stuck_process_shows_no_change)
 	};
 
 	expect_text(list, 3,
-		    "rank 3 stayed in f (a.py:1) from 2.5 s to 10 s of the wait and used no CPU "
-		    "between the readings.");
+		    "rank 3 stayed in f (a.py:1) from 2.5 s to 10 s of the wait, and its main "
+		    "thread used almost no CPU between the readings.");
 	cr_expect(!facts.earlier_stacks[0].is_changed);
 	cr_expect_eq(facts.earlier_stacks[0].n_readings, 3);
 }
@@ -73,8 +73,8 @@ Test(earlier_doc, a_process_that_computes_in_one_place_is_not_idle)
 	};
 
 	expect_text(list, 2,
-		    "rank 3 stayed in f (a.py:1) from 2.0 s to 4.0 s of the wait, but used 2.0 s "
-		    "of CPU between the readings.");
+		    "rank 3 stayed in f (a.py:1) from 2.0 s to 4.0 s of the wait, but its main "
+		    "thread used 2.0 s of CPU between the readings.");
 	cr_expect_float_eq(facts.earlier_stacks[0].readings[1].cpu_s, 2, 1e-9);
 }
 
