@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the table of docs/design/advice.md against the code: each advice line, each finding of `doctor` and
 each cause that reports rule out has one row, with its condition and tests that exist. The table of
-tests/unit/report/doc/test_advice_lines.c has each line of advice. Prints TAP.
+tests/unit/report/doc/test_advice_lines.c has each line of advice, so a row of advice names further tests
+only, in its condition. Prints TAP.
 
 usage: advice_table.py --root DIR
        advice_table.py --self-test    breaks the table and the code in each way, and looks
@@ -16,7 +17,8 @@ import sys
 
 TABLE = "docs/design/advice.md"
 CASES = "tests/unit/report/doc/test_advice_lines.c"
-ROW = re.compile(r"^\| (advice|doctor|ruled out) `([^`]+)` \| ([^|]*) \| ([^|]*) \|$", re.M)
+ROW = re.compile(r"^\| (?:(advice) `([^`]+)` \| ([^|]*)|(doctor|ruled out) `([^`]+)` \| ([^|]*) \| ([^|]*)) \|$", re.M)
+FURTHER = re.compile(r"`([^`]*/[^`]*)`")
 TEST = re.compile(r"`([^`]+)`")
 
 
@@ -34,7 +36,8 @@ def lines_of(read):
 
 
 def rows_of(table):
-    return [((m[1], m[2]), m[3].strip(), TEST.findall(m[4])) for m in ROW.finditer(table)]
+    return [((m[1], m[2]), m[3].strip(), FURTHER.findall(m[3])) if m[1] else
+            ((m[4], m[5]), m[6].strip(), TEST.findall(m[7])) for m in ROW.finditer(table)]
 
 
 def has_test(name, read):
@@ -66,7 +69,7 @@ def complaints(lines, rows, has, cases):
     for (kind, i), condition, tests in rows:
         if not condition:
             yield f"the row of {kind} \"{i}\" has no condition"
-        if not tests:
+        if not tests and kind != "advice":
             yield f"the row of {kind} \"{i}\" names no test"
         for test in tests:
             if not has(test):
@@ -95,7 +98,8 @@ def self_test():
         "a row without a line": (lines, whole + [(("doctor", "c"), "now", ["t/one"])], 1),
         "a row twice": (lines, whole + whole[:1], 1),
         "no condition": (lines, [(("advice", "a"), "", ["t/one"]), whole[1]], 1),
-        "no test": (lines, [(("advice", "a"), "always", []), whole[1]], 1),
+        "no test of a finding": (lines, [whole[0], (("doctor", "b"), "now", [])], 1),
+        "no further test of advice": (lines, [(("advice", "a"), "always", []), whole[1]], 0),
         "a test that does not exist": (lines, [(("advice", "a"), "always", ["t/three"]), whole[1]], 1),
     }
     for name, (code, rows, n) in tables.items():
@@ -111,6 +115,9 @@ def self_test():
     right = {"s/name": True, "s/nam": False, "x.py::test_it": True, "x.py::test_i": False, "name": False}
     wrong = [t for t, is_there in right.items() if has_test(t, texts.get) != is_there]
     yield "names of tests", wrong
+    found = rows_of("| advice `a` | `x`; also `t/one` |\n| doctor `b` | now | `x.py::test_two` |\n")
+    wanted = [(("advice", "a"), "`x`; also `t/one`", ["t/one"]), whole[1]]
+    yield "rows of a table", [] if found == wanted else [str(found)]
     yield "advice that no test tries", [] if len(list(complaints(lines, whole, has, set()))) == 1 else ["is not seen"]
     found = tried({CASES: '\n\t{ "a-b", "x", "y",\n\tOF_CLASS("c", "d"),\n\tOF_DETAIL("e", "f", "g"),'}.get)
     yield "cases of the test", [] if found == {"a-b", "c", "e"} else [str(found)]
