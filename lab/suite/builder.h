@@ -17,7 +17,7 @@
  */
 #define DRAW_MAY_PAGE (UINT32_MAX - 1)
 /* The latest time of a page, in seconds (docs/design/patience.md#patience). */
-#define DRAW_IDLE_PAGE_S 245u
+#define DRAW_IDLE_PAGE_S 605u
 #define DRAW_STORAGE_PAGE_S 305u
 
 struct builder {

@@ -55,7 +55,7 @@ static void never_entered_as_usual(struct builder *d)
 
 	/* the threads of the process's other devices would show activity, too */
 	d->has_devices = false;
-	draw_job(d, "stays outside", w->is_working ? 760 : 440);
+	draw_job(d, "stays outside", w->is_working ? 760 : 800);
 	builder_put(d, "usual-wait\n");
 	draw_fault(d, "%s%s", w->fault, w->in);
 	(void)snprintf(answer, sizeof(answer), "never_entered %u or p2p_unmatched %u", d->culprit,
@@ -90,7 +90,7 @@ static void never_entered(struct builder *d)
 		never_entered_as_usual(d);
 		return;
 	}
-	draw_job(d, "stays outside", is_busy ? 760 : 400);
+	draw_job(d, "stays outside", 760);
 	if (d->per_process > 1) {
 		process_stands(d);
 		return;

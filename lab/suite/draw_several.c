@@ -26,7 +26,7 @@ static void put_groups(struct builder *d, uint32_t n_groups, const char *what)
 	d->n_ranks = d->main_size * n_groups;
 	d->per_node = builder_pick(d, 2, d->main_size);
 	d->layout = builder_chance(d, 50) ? SUITE_TP_DP : SUITE_EP;
-	draw_head(d, what, 480);
+	draw_head(d, what, 840);
 	builder_put(d, "comms main size %u\nprogram\nloop\nwork %ums\n", d->main_size,
 		    builder_pick(d, 20, 200));
 	builder_put(d, "%s main %u\ncompute %ums\nall_gather main 96 fp32\nsync\nend\nend\n",

@@ -36,8 +36,8 @@
 #include "report/bundle.h"
 
 /* So short that an iteration has few messages, as those of a loop of events. */
-/* The daemon pages for an idle rank after four minutes: here after one. The cost is the same. */
-#define PATIENCE_DIVISOR 4
+/* The daemon pages for an idle rank after ten minutes: here after one. The cost is the same. */
+#define PATIENCE_DIVISOR 10
 #define TICK_NS CW_NS_PER_MS
 #define TICKS (CW_NS_PER_S / TICK_NS)
 #define BUNDLE "bundle"

@@ -91,7 +91,7 @@ static bool has_budget(struct cw_earlier_stacks *e, int64_t now_ns)
 		e->window_ns = now_ns;
 		e->n_in_window = 0;
 	}
-	return e->n_in_window++ < CW_EARLIER_STACKS;
+	return e->n_in_window++ < CW_EARLIER_STACKS_PER_WINDOW;
 }
 
 /* Returns the number of the ages T/4, T/2 and T that the wait has reached. */

@@ -5,8 +5,8 @@
  * no change from one reading to the next, and a slow one shows a change.
  *
  * We only read memory: no process is held. One child per node reads all of its targets, behind the
- * captures of alerts. A job gets CW_EARLIER_STACKS readings in CW_EARLIER_STACKS_WINDOW_NS. We do
- * not ask again if no target has a Python stack.
+ * captures of alerts. A job gets CW_EARLIER_STACKS_PER_WINDOW readings in
+ * CW_EARLIER_STACKS_WINDOW_NS. We do not ask again if no target has a Python stack.
  *
  * Loop thread only; nothing blocks.
  */
@@ -24,6 +24,8 @@
 #include "report/doc/earlier_doc.h"
 
 #define CW_EARLIER_STACKS 3u
+/* A wait for a slow start may come shortly before the wait that matters. */
+#define CW_EARLIER_STACKS_PER_WINDOW (2 * CW_EARLIER_STACKS)
 #define CW_EARLIER_STACKS_WINDOW_NS (30 * CW_NS_PER_S)
 /* The request of a reading (enum cw_evidence). */
 #define CW_EVIDENCE_EARLIER (CW_EVIDENCE_PROC | CW_EVIDENCE_PYTHON_READ | CW_EVIDENCE_BRIEF)

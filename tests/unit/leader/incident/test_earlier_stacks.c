@@ -173,13 +173,13 @@ Test(earlier_stacks, of_another_wait_are_dropped)
 	expect_facts(0, false, 0);
 }
 
-Test(earlier_stacks, are_at_most_three_in_half_a_minute)
+Test(earlier_stacks, are_at_most_six_in_half_a_minute)
 {
 	for (uint64_t i = 0; i < 8; i++)
 		step(i + 1, 1000 * S + (int64_t)i * 3 * S, 2 * S);
-	cr_expect_eq(n_asked, 3);
+	cr_expect_eq(n_asked, 6);
 	step(20, 1031 * S, 2 * S);
-	cr_expect_eq(n_asked, 4);
+	cr_expect_eq(n_asked, 7);
 }
 
 Test(earlier_stacks, are_not_asked_for_again_if_there_is_no_interpreter)
