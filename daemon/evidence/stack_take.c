@@ -42,6 +42,7 @@
 #include "common/clock.h"
 #include "common/parse.h"
 #include "daemon/evidence/stack_confine.h"
+#include "daemon/evidence/stack_registers.h"
 #include "daemon/kernel/mapped_memory.h"
 #include "daemon/kernel/procfs.h"
 #include "daemon/kernel/procstat.h"
@@ -174,32 +175,14 @@ static void copy_stack(struct cw_stack_copy *copy, struct cw_stack_thread *t, ui
 
 static int copy_registers(struct cw_stack_thread *t)
 {
-#if defined(__x86_64__)
 	struct user_regs_struct u;
-#elif defined(__aarch64__)
-	struct user_regs_struct u; /* fields: regs[31], sp, pc, pstate */
-#else
-#error "which registers does this machine have?"
-#endif
 	struct iovec iov = { &u, sizeof(u) };
 
 	if (ptrace(PTRACE_GETREGSET, t->tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) < 0)
 		return -errno;
 	if (iov.iov_len != sizeof(u))
 		return -ENOTSUP; /* the process is a 32-bit one */
-#if defined(__x86_64__)
-	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
-				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
-
-	memcpy(t->regs, regs, sizeof(regs));
-	t->sp = u.rsp;
-	t->pc = u.rip;
-#else
-	memcpy(t->regs, u.regs, sizeof(u.regs));
-	t->regs[31] = u.sp;
-	t->sp = u.sp;
-	t->pc = u.pc;
-#endif
+	cw_stack_registers(&u, t->regs, &t->sp, &t->pc);
 	return 0;
 }
 

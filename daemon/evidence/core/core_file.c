@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "daemon/evidence/stack_registers.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -37,19 +38,7 @@ static void copy_registers(const elf_gregset_t *from, struct cw_core_thread *to)
 
 	_Static_assert(sizeof(u) == sizeof(*from), "the kernel's registers");
 	memcpy(&u, from, sizeof(u));
-#if defined(__x86_64__)
-	const uint64_t regs[] = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp,
-				  u.r8,  u.r9,  u.r10, u.r11, u.r12, u.r13, u.r14, u.r15 };
-
-	memcpy(to->regs, regs, sizeof(regs));
-	to->sp = u.rsp;
-	to->pc = u.rip;
-#else
-	memcpy(to->regs, u.regs, sizeof(u.regs));
-	to->regs[31] = u.sp;
-	to->sp = u.sp;
-	to->pc = u.pc;
-#endif
+	cw_stack_registers(&u, to->regs, &to->sp, &to->pc);
 }
 
 static void take_thread(struct cw_core_file *core, const char *desc, size_t len)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 enum cw_core_pattern_kind {
-	CW_CORE_FILE,    /* a file, whose directory we know */
+	CW_CORE_FILE,    /* the kernel writes a file into a directory that we know */
 	CW_CORE_SYSTEMD, /* systemd-coredump gets the core */
 	CW_CORE_PROGRAM, /* another program gets the core */
 	CW_CORE_NONE,    /* the kernel writes no core file */
